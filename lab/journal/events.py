@@ -1,0 +1,521 @@
+"""The events of a journal, version 1.
+
+An event is a frozen dataclass with a `kind`; its fields are JSON values. Content never stands in one: only a
+`Digest` of it (SEC-012). A new field gets a default, so that an older journal can still be read; a changed
+meaning gets a new version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypedDict
+
+JOURNAL_VERSION = 1
+
+JsonObject = Mapping[str, Any]
+
+
+class Digest(TypedDict):
+    """What stands in a journal in place of content: its kind, length in bytes and SHA-256."""
+
+    kind: str
+    bytes: int
+    sha256: str
+
+
+def digest(kind: str, content: str | bytes) -> Digest:
+    """The digest of `content`."""
+    raw = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
+    return {"kind": kind, "bytes": len(raw), "sha256": hashlib.sha256(raw).hexdigest()}
+
+
+@dataclass(frozen=True)
+class Event:
+    """Base of all events."""
+
+    kind: ClassVar[str]
+
+
+_KINDS: dict[str, type[Event]] = {}
+
+
+def _event(cls: type[Event]) -> type[Event]:
+    if cls.kind in _KINDS:
+        raise ValueError(f"two events of kind {cls.kind}")
+    _KINDS[cls.kind] = cls
+    return cls
+
+
+def event_kinds() -> Mapping[str, type[Event]]:
+    """Every kind of event by its name in the journal."""
+    return _KINDS
+
+
+# The run
+
+
+@_event
+@dataclass(frozen=True)
+class RunStarted(Event):
+    """First entry of every journal."""
+
+    kind: ClassVar[str] = "run.started"
+    version: int
+    scenario: str
+    about: str
+    seed: int
+    clock: str
+    epoch_ms: int
+    lab: str
+    contract: str
+
+
+@_event
+@dataclass(frozen=True)
+class RunEnded(Event):
+    """Last entry: why the run stopped. `end` is completed, failed, interrupted or lab-failed."""
+
+    kind: ClassVar[str] = "run.ended"
+    end: str
+    reason: str = ""
+
+
+@_event
+@dataclass(frozen=True)
+class ParticipantDeclared(Event):
+    """A participant takes part. `role` gateway, agent2, local_agent; `how` double, reference, command or attach."""
+
+    kind: ClassVar[str] = "participant"
+    name: str
+    role: str
+    how: str
+    facts: JsonObject = field(default_factory=dict)
+
+
+@_event
+@dataclass(frozen=True)
+class StepStarted(Event):
+    """The runner began step `index` (from 0), written at `line` of the scenario."""
+
+    kind: ClassVar[str] = "step.started"
+    index: int
+    step: str
+    title: str
+    line: int
+
+
+@_event
+@dataclass(frozen=True)
+class StepEnded(Event):
+    """A step is over. `outcome` done, failed, or interrupted; `note` is a few words for people."""
+
+    kind: ClassVar[str] = "step.ended"
+    index: int
+    outcome: str
+    note: str = ""
+
+
+@_event
+@dataclass(frozen=True)
+class Defect(Event):
+    """The lab itself failed; `error` is the name of the error's class."""
+
+    kind: ClassVar[str] = "defect"
+    error: str
+
+
+@_event
+@dataclass(frozen=True)
+class LoopLag(Event):
+    """The event loop answered `seconds` late: bounds of laws widen by it."""
+
+    kind: ClassVar[str] = "loop.lag"
+    seconds: float
+
+
+# Faults and links
+
+
+@_event
+@dataclass(frozen=True)
+class FaultPlanned(Event):
+    """A fault of the plan, before it fires. `excuses` lists [law, party] pairs that it voids by order."""
+
+    kind: ClassVar[str] = "fault.planned"
+    fault: str
+    what: str
+    target: str
+    line: int
+    excuses: tuple[tuple[str, str], ...] = ()
+
+
+@_event
+@dataclass(frozen=True)
+class FaultFired(Event):
+    """A planned fault took effect."""
+
+    kind: ClassVar[str] = "fault.fired"
+    fault: str
+    what: str
+    target: str
+    detail: JsonObject = field(default_factory=dict)
+
+
+@_event
+@dataclass(frozen=True)
+class FaultEnded(Event):
+    """A fault with a duration is over."""
+
+    kind: ClassVar[str] = "fault.ended"
+    fault: str
+
+
+@_event
+@dataclass(frozen=True)
+class LinkOpened(Event):
+    """A link listens for the participants that are wired through it."""
+
+    kind: ClassVar[str] = "link.opened"
+    link: str
+
+
+@_event
+@dataclass(frozen=True)
+class LinkConnection(Event):
+    """A connection through a link. `change` opened, closed, cut, reset, refused; byte counts on the last change."""
+
+    kind: ClassVar[str] = "link.connection"
+    link: str
+    conn: str
+    change: str
+    up_bytes: int = 0
+    down_bytes: int = 0
+
+
+@_event
+@dataclass(frozen=True)
+class LinkChanged(Event):
+    """A link was cut, healed, reset or delayed; `seconds` is the delay added to each direction."""
+
+    kind: ClassVar[str] = "link.changed"
+    link: str
+    change: str
+    seconds: float = 0.0
+
+
+# The gateway's witness
+
+
+@_event
+@dataclass(frozen=True)
+class SocketOpened(Event):
+    """A WebSocket upgrade was accepted; `path` is the request's path without its query, `agent` a participant."""
+
+    kind: ClassVar[str] = "socket.opened"
+    conn: str
+    path: str
+    agent: str = ""
+
+
+@_event
+@dataclass(frozen=True)
+class SocketRefused(Event):
+    """A WebSocket upgrade was refused with an HTTP status."""
+
+    kind: ClassVar[str] = "socket.refused"
+    status: int
+    reason: str
+
+
+@_event
+@dataclass(frozen=True)
+class SocketClosed(Event):
+    """A WebSocket is gone. `by` is who sent the first close frame: local, remote, or none (cut)."""
+
+    kind: ClassVar[str] = "socket.closed"
+    conn: str
+    code: int | None
+    by: str
+
+
+@_event
+@dataclass(frozen=True)
+class TextMessage(Event):
+    """A message that is no frame: `text` is ping, pong or other."""
+
+    kind: ClassVar[str] = "text"
+    conn: str
+    direction: str
+    text: str
+    size: int
+
+
+@_event
+@dataclass(frozen=True)
+class Frame(Event):
+    """A message on a gateway socket, judged from its raw bytes before redaction.
+
+    `direction` is la-to-cp or cp-to-la. `fate` tells what the lab then did with it: passed, dropped, delayed
+    (held, then passed) or copied (an extra copy made by fault `fault`). Envelope members keep their names;
+    one that is not of its form is None. `payload` holds metadata and digests. `facts` are the tap's verdicts:
+
+    parse        "ok" or why the text is no JSON object; without "ok" only `canaries` stands beside it
+    size         "ok" or frame_too_large
+    type         "ok" or unknown_type
+    schema       "ok" or {keyword, path}
+    direction    whether this side may send the type; None for an unknown type
+    tenant       "ok" or tenant_mismatch
+    agent        "ok" or agent_mismatch (missing where it is due, or unknown)
+    control      whether the type is a handshake or control frame; None for an unknown type
+    signature    {present, verified, bound, equal, nonce, skewMs} or None where the type is not signed
+    canaries     [{id, place}]
+    decoded      decoded bytes of a chunk's data
+    """
+
+    kind: ClassVar[str] = "frame"
+    conn: str
+    direction: str
+    size: int
+    sha256: str
+    fate: str = "passed"
+    fault: str | None = None
+    version: int | None = None
+    type: str | None = None
+    msg_id: str | None = None
+    seq: int | None = None
+    ack: int | None = None
+    request_id: str | None = None
+    tenant_id: str | None = None
+    agent_id: str | None = None
+    workspace_id: str | None = None
+    chunk: JsonObject | None = None
+    payload: JsonObject = field(default_factory=dict)
+    facts: JsonObject = field(default_factory=dict)
+
+
+@_event
+@dataclass(frozen=True)
+class BodyAnswered(Event):
+    """The last chunk of a content.response completed a body, as the witness put it together.
+
+    `content` is the kind asked for, `ref` the hash of the ref, `status` ok, error, not_found or forbidden.
+    `ref` and `next` are SHA-256 in hex. An answer that is not ok has `facts` {errorCode}; one that is has
+    {total ("ok" or differs, against totalBytes), canaries? (ids that stand in clear in the body), schema} and
+    for job.stream {events: [{i, sha256, chars}], done, next (digest of nextRef)},
+    for chat.session {turns: [{role, sha256, chars}], truncated}.
+    """
+
+    kind: ClassVar[str] = "body.answered"
+    conn: str
+    request_id: str
+    content: str
+    ref: str
+    job_id: str | None
+    status: str
+    bytes: int
+    sha256: str
+    facts: JsonObject = field(default_factory=dict)
+
+
+@_event
+@dataclass(frozen=True)
+class SessionChanged(Event):
+    """The gateway double's session on a socket. `state` ready, resumed, refused, kept, gone."""
+
+    kind: ClassVar[str] = "session"
+    conn: str
+    state: str
+    agent: str
+    session_id: str | None = None
+    detail: JsonObject = field(default_factory=dict)
+
+
+@_event
+@dataclass(frozen=True)
+class JobAssigned(Event):
+    """The driver had the gateway double assign a job; `label` is its name in the scenario."""
+
+    kind: ClassVar[str] = "job.assigned"
+    job_id: str
+    label: str
+    job_kind: str
+    agent: str
+    inputs: tuple[Digest, ...] = ()
+
+
+@_event
+@dataclass(frozen=True)
+class JobMoved(Event):
+    """The gateway double's idea of a job changed: accepted, rejected, a state of job.event, ended."""
+
+    kind: ClassVar[str] = "job.moved"
+    job_id: str
+    state: str
+
+
+@_event
+@dataclass(frozen=True)
+class SessionOpened(Event):
+    """The driver opened a job's stored conversation."""
+
+    kind: ClassVar[str] = "session.opened"
+    job_id: str
+    turns: int
+    truncated: bool
+
+
+@_event
+@dataclass(frozen=True)
+class CallFailed(Event):
+    """A call of the driver failed. `call` assign, cancel, content, stream, session; `code` a wire or API code."""
+
+    kind: ClassVar[str] = "call.failed"
+    call: str
+    code: str
+    job_id: str | None = None
+    request_id: str | None = None
+
+
+@_event
+@dataclass(frozen=True)
+class Undelivered(Event):
+    """A data frame of the gateway double had no ack after its last retransmission, or its session was lost."""
+
+    kind: ClassVar[str] = "undelivered"
+    conn: str
+    seq: int | None
+    type: str
+    code: str
+
+
+# agent2's witness
+
+
+@_event
+@dataclass(frozen=True)
+class Agent2Request(Event):
+    """A request that agent2 answered (or began to answer). `route` is the template, never the raw path."""
+
+    kind: ClassVar[str] = "agent2.request"
+    method: str
+    route: str
+    status: int
+    job_id: str | None = None
+    facts: JsonObject = field(default_factory=dict)
+
+
+@_event
+@dataclass(frozen=True)
+class Agent2Job(Event):
+    """agent2's job changed its state: accepted, running, waiting_approval, cancelling, done, failed, cancelled.
+
+    With `accepted`: `prompt` is the digest of requestText. With an end: `result` is the job.result's metadata.
+    """
+
+    kind: ClassVar[str] = "agent2.job"
+    job_id: str
+    state: str
+    job_kind: str = ""
+    prompt: Digest | None = None
+    result: JsonObject | None = None
+
+
+@_event
+@dataclass(frozen=True)
+class Agent2Line(Event):
+    """agent2 produced line `i` (from 0) of a job's content stream.
+
+    `source` is `fixtures/…:line`; `secret` says that the line holds a canary that the agent must mask.
+    """
+
+    kind: ClassVar[str] = "agent2.line"
+    job_id: str
+    i: int
+    sha256: str
+    chars: int
+    source: str = ""
+    secret: bool = False
+    role: str = ""
+    text: Digest | None = None
+
+
+@_event
+@dataclass(frozen=True)
+class Agent2Frame(Event):
+    """agent2 produced a metadata frame (job.event, job.result, audit.event) of a job."""
+
+    kind: ClassVar[str] = "agent2.frame"
+    job_id: str
+    seq: int
+    type: str
+    payload: JsonObject = field(default_factory=dict)
+
+
+@_event
+@dataclass(frozen=True)
+class Agent2Stream(Event):
+    """A reader's connection to one of a job's streams. `stream` events or stream; `change` opened, ended, broken."""
+
+    kind: ClassVar[str] = "agent2.stream"
+    job_id: str
+    stream: str
+    change: str
+    reader: int
+    sent: int = 0
+
+
+# The system under test
+
+
+@_event
+@dataclass(frozen=True)
+class SutChanged(Event):
+    """The SUT's life: started, exited, stopping, stopped, killed, attached. `detail` holds an exit code or signal."""
+
+    kind: ClassVar[str] = "sut"
+    name: str
+    change: str
+    detail: JsonObject = field(default_factory=dict)
+
+
+@_event
+@dataclass(frozen=True)
+class SutOutput(Event):
+    """A line of the SUT's output, as digest, with the canaries found in it."""
+
+    kind: ClassVar[str] = "sut.output"
+    name: str
+    stream: str
+    line: Digest
+    canaries: tuple[str, ...] = ()
+
+
+# The driver
+
+
+@_event
+@dataclass(frozen=True)
+class StreamPage(Event):
+    """The driver took a page of a job's stream: `fresh` events were new to it, `total` it has now."""
+
+    kind: ClassVar[str] = "stream.page"
+    job_id: str
+    page: int
+    fresh: int
+    total: int
+    done: bool
+
+
+@_event
+@dataclass(frozen=True)
+class ExpectationJudged(Event):
+    """One line of the scenario's `expect`, judged from the bytes the driver holds."""
+
+    kind: ClassVar[str] = "expectation"
+    path: str
+    held: bool | None
+    seen: str
+    due: str
+    line: int

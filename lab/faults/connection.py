@@ -1,0 +1,276 @@
+"""A connection through a link: a side towards the client, a side towards the upstream, a pipe each way.
+
+It is *live* until it has ended once, by itself or by the link, and *gone* when nothing of it is left in the loop.
+Half-close and reset of one peer are passed on to the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from lab.faults.pipe import End, Pipe
+
+Direction = Literal["up", "down"]
+"""`up` runs from the client to the upstream, `down` back."""
+
+PARTING_SECONDS = 1.0
+"""How long a side that was cut may take to flush its last bytes and to send its own FIN, before it is aborted."""
+
+
+@dataclass(frozen=True)
+class LinkConnectionState:
+    """A live connection as it is now.
+
+    `upstream_local` is the link's own address on the upstream side, which the upstream sees as its peer; None
+    until that side is connected. The byte counts are bytes forwarded; `up_held` and `down_held` are bytes that
+    were read and are still in the link.
+    """
+
+    id: str
+    client: tuple[str, int]
+    upstream_local: tuple[str, int] | None
+    up_bytes: int
+    down_bytes: int
+    up_held: int
+    down_held: int
+
+
+@dataclass(frozen=True)
+class Hooks:
+    """What a connection tells its link: it ended by itself, and how; nothing of it is left."""
+
+    ended: Callable[[Connection, str], None]
+    gone: Callable[[Connection], None]
+
+
+class Connection:
+    """One client, the upstream connection made for it, and what flows between them."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connection_id: str,
+        client: tuple[str, int],
+        delay: Callable[[], float],
+        high_water: int,
+        hooks: Hooks,
+    ) -> None:
+        self._loop = loop
+        self._hooks = hooks
+        self._client_address = client
+        self._accepted: socket.socket | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._ends_passed = 0
+        self.id = connection_id
+        self.live = True
+        self.up = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.upstream, end))
+        self.down = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.client, end))
+        self.client = Side(loop, self, inbound=self.up, outbound=self.down, high_water=high_water)
+        self.upstream = Side(loop, self, inbound=self.down, outbound=self.up, high_water=high_water)
+
+    @property
+    def state(self) -> LinkConnectionState:
+        """A snapshot."""
+        return LinkConnectionState(
+            id=self.id,
+            client=self._client_address,
+            upstream_local=self.upstream.local,
+            up_bytes=self.up.forwarded,
+            down_bytes=self.down.forwarded,
+            up_held=self.up.pending,
+            down_held=self.down.pending,
+        )
+
+    def pipe(self, direction: Direction) -> Pipe:
+        """The pipe of one direction."""
+        return self.up if direction == "up" else self.down
+
+    def open(self, accepted: socket.socket, upstream: tuple[str, int]) -> None:
+        """Take the client's socket and connect to the upstream; what the client sends meanwhile waits."""
+        self._accepted = accepted
+        self._opening = self._loop.create_task(self._open(accepted, upstream))
+        self._opening.add_done_callback(self._opened)
+
+    def part(self) -> None:
+        """End it with FIN on both sides: bytes written to a side are flushed first, bytes held by a delay are lost."""
+        self._stop()
+        self.client.part()
+        self.upstream.part()
+
+    def reset(self) -> None:
+        """End it with RST on both sides; bytes that are under way may be lost."""
+        self._stop()
+        if self._accepted is not None:
+            _close_with_rst(self._accepted)
+        self.client.reset()
+        self.upstream.reset()
+
+    def abort(self) -> None:
+        """End it now, with nothing flushed; also for one that is still parting."""
+        self._stop()
+        self.client.abort()
+        self.upstream.abort()
+
+    def made(self, side: Side) -> None:
+        """A side's transport is there."""
+        if side is self.client:
+            self._accepted = None
+        if not self.live:
+            # It was too far on to be cancelled.
+            side.abort()
+
+    def lost(self, side: Side, error: Exception | None) -> None:
+        """A side's transport is gone."""
+        if self.live and error is not None:
+            side.outbound.stop()
+            side.inbound.finish(End.RESET)
+        self._settle()
+
+    def _stop(self) -> None:
+        self.live = False
+        self.up.stop()
+        self.down.stop()
+        if self._opening is not None:
+            self._opening.cancel()
+
+    async def _open(self, accepted: socket.socket, upstream: tuple[str, int]) -> None:
+        await self._loop.connect_accepted_socket(lambda: self.client, accepted)
+        await self._loop.create_connection(lambda: self.upstream, *upstream)
+
+    def _opened(self, task: asyncio.Task[None]) -> None:
+        if self._accepted is not None:
+            # It was ended before its first step.
+            self._accepted.close()
+            self._accepted = None
+        if not task.cancelled() and task.exception() is not None and self.live:
+            self.part()
+            self._hooks.ended(self, "refused")
+        self._settle()
+
+    def _pass_end(self, to: Side, end: End) -> None:
+        if end is End.RESET:
+            to.reset()
+            return
+        to.write_eof()
+        self._ends_passed += 1
+        if self._ends_passed == 2:
+            self.client.close()
+            self.upstream.close()
+
+    def _settle(self) -> None:
+        under_way = self._opening is not None and not self._opening.done()
+        if under_way or self.client.transport is not None or self.upstream.transport is not None:
+            return
+        if self.live:
+            self._stop()
+            self._hooks.ended(self, "closed")
+        self._hooks.gone(self)
+
+
+class Side(asyncio.BufferedProtocol):
+    """One end of a connection. `inbound` takes what is read here, `outbound` is what writes here."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        connection: Connection,
+        inbound: Pipe,
+        outbound: Pipe,
+        high_water: int,
+    ) -> None:
+        self._loop = loop
+        self._connection = connection
+        self._view = memoryview(bytearray(high_water))
+        self._heard_eof = False
+        self._parting = False
+        self._deadline: asyncio.TimerHandle | None = None
+        self.inbound = inbound
+        self.outbound = outbound
+        self.transport: asyncio.Transport | None = None
+        self.local: tuple[str, int] | None = None
+
+    # What the transport calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        name = transport.get_extra_info("sockname")
+        self.local = (name[0], name[1]) if name else None
+        self.inbound.attach_source(self.transport)
+        self.outbound.attach_sink(self.transport)
+        self._connection.made(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 (the size is the pipe's to say)
+        return self._view if self._parting else self._view[: self.inbound.room]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        if not self._parting:
+            self.inbound.feed(bytes(self._view[:nbytes]))
+
+    def eof_received(self) -> bool:
+        self._heard_eof = True
+        if self._parting:
+            return False
+        self.inbound.finish(End.EOF)
+        return True
+
+    def resume_writing(self) -> None:
+        self.outbound.drained()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._connection.lost(self, exc)
+
+    # What the connection asks for
+
+    def write_eof(self) -> None:
+        """FIN, behind what was written."""
+        if self.transport is not None:
+            try:
+                self.transport.write_eof()
+            except OSError:
+                # The peer has reset the connection and the loop has not noticed yet.
+                self.transport.abort()
+
+    def close(self) -> None:
+        """Close, behind what was written."""
+        if self.transport is not None:
+            self.transport.close()
+
+    def part(self) -> None:
+        """FIN behind what was written; then drop what still comes until the peer's own FIN, for a bounded time.
+
+        Closing at once would make the kernel answer unread bytes with RST, which is what `reset` is for.
+        """
+        if self.transport is None:
+            return
+        self._parting = True
+        loop = self._loop
+        self._deadline = loop.call_at(loop.time() + PARTING_SECONDS, self.transport.abort)
+        if self._heard_eof:
+            self.transport.close()
+        else:
+            self.write_eof()
+            self.transport.resume_reading()
+
+    def reset(self) -> None:
+        """RST, now."""
+        if self.transport is not None:
+            _close_with_rst(self.transport.get_extra_info("socket"))
+            self.transport.abort()
+
+    def abort(self) -> None:
+        """Close now, dropping what was written and not yet sent."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+def _close_with_rst(raw: socket.socket) -> None:
+    """Have the kernel answer the close of `raw`, whenever it comes, with RST."""
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

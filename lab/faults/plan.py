@@ -1,0 +1,162 @@
+"""A fault plan: an explicit list of faults, each anchored to a moment of the protocol.
+
+A plan is data. The scenario's `fault` steps make it, a generator may, the runner carries it out, a shrinker
+deletes from it; nothing rolls dice while a run goes on. What a kind of fault is called, what it acts on and
+which laws it voids stands once, in `FAULT_KINDS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+
+class Acts(StrEnum):
+    """What a kind of fault acts on."""
+
+    LINK = "link"
+    FRAME = "frame"
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """A kind of fault: its word in scenarios, what it acts on, and the [law, party] pairs it voids by order."""
+
+    name: str
+    acts: Acts
+    doc: str
+    lasting: bool
+    """Whether it holds for a while (`for:`), as against happening once."""
+    excuses: tuple[tuple[str, str], ...] = ()
+
+
+_KINDS = (
+    FaultKind("cut", Acts.LINK, "close every connection (FIN) and refuse new ones until healed", lasting=True),
+    FaultKind("reset", Acts.LINK, "reset every live connection (RST); new ones are accepted", lasting=False),
+    FaultKind("delay", Acts.LINK, "hold all bytes back for a time, in each direction", lasting=True),
+    FaultKind("heal", Acts.LINK, "end every fault on the link", lasting=False),
+    FaultKind("drop", Acts.FRAME, "lose the frame", lasting=False, excuses=(("acked-at-once", "gateway"),)),
+    FaultKind("duplicate", Acts.FRAME, "deliver the frame twice", lasting=False),
+    FaultKind(
+        "hold",
+        Acts.FRAME,
+        "deliver the frame later; those behind it pass it",
+        lasting=True,
+        excuses=(("acked-at-once", "gateway"),),
+    ),
+)
+
+FAULT_KINDS: Mapping[str, FaultKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
+
+
+@dataclass(frozen=True)
+class FrameAnchor:
+    """The `nth` frame (from 1) that fits: the moment a fault waits for.
+
+    `sender` is the name of a participant (a local agent or a gateway). `of` narrows an ack to the type of frame
+    it acks. `content` narrows content.request and content.response to one kind of content, `chunk` to one index.
+    """
+
+    type: str
+    sender: str
+    nth: int = 1
+    of: str | None = None
+    content: str | None = None
+    chunk: int | None = None
+
+    def words(self) -> str:
+        """The anchor in a few words, for reports."""
+        narrowed = "".join(
+            f" {text}"
+            for text in (
+                f"of {self.of}" if self.of else "",
+                self.content or "",
+                f"chunk {self.chunk}" if self.chunk is not None else "",
+            )
+            if text
+        )
+        return f"{self.type}{narrowed} #{self.nth} from {self.sender}"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One entry of a plan.
+
+    A link fault without `anchor` fires when its step is reached; with one it fires right after that frame, at
+    its end in the stream of bytes. A frame fault always has one and acts on the frame itself.
+    """
+
+    id: str
+    kind: str
+    link: str | None = None
+    anchor: FrameAnchor | None = None
+    seconds: float | None = None
+    """Duration of a lasting fault; None holds until healed."""
+    delay: float = 0.0
+    """Added to each direction of a link, in seconds, by `delay`."""
+    line: int = 0
+
+    @property
+    def target(self) -> str:
+        """What it acts on, in a few words."""
+        if FAULT_KINDS[self.kind].acts is Acts.LINK:
+            return f"link {self.link}"
+        return self.anchor.words() if self.anchor else "?"
+
+
+@dataclass(frozen=True)
+class SeenFrame:
+    """What an anchor is matched against."""
+
+    type: str
+    sender: str
+    of: str | None = None
+    content: str | None = None
+    chunk: int | None = None
+
+
+class AnchorWatch:
+    """Counts the frames that fit an armed fault's anchor, from the moment it was armed."""
+
+    def __init__(self) -> None:
+        self._armed: list[tuple[Fault, int]] = []
+
+    def arm(self, fault: Fault) -> None:
+        """Watch for `fault`'s anchor."""
+        if fault.anchor is None:
+            raise ValueError(f"fault {fault.id} has no anchor to watch for")
+        self._armed.append((fault, fault.anchor.nth))
+
+    def disarm(self, fault_id: str) -> None:
+        """Stop watching for a fault that has not fired."""
+        self._armed = [(fault, left) for fault, left in self._armed if fault.id != fault_id]
+
+    def unfired(self) -> tuple[Fault, ...]:
+        """The faults that still wait."""
+        return tuple(fault for fault, _ in self._armed)
+
+    def see(self, frame: SeenFrame) -> tuple[Fault, ...]:
+        """The faults that fire at this frame; each fires once."""
+        fired: list[Fault] = []
+        waiting: list[tuple[Fault, int]] = []
+        for fault, left in self._armed:
+            if fault.anchor is None or not _fits(fault.anchor, frame):
+                waiting.append((fault, left))
+            elif left > 1:
+                waiting.append((fault, left - 1))
+            else:
+                fired.append(fault)
+        self._armed = waiting
+        return tuple(fired)
+
+
+def _fits(anchor: FrameAnchor, frame: SeenFrame) -> bool:
+    return (
+        anchor.type == frame.type
+        and anchor.sender == frame.sender
+        and anchor.of in (None, frame.of)
+        and anchor.content in (None, frame.content)
+        and anchor.chunk in (None, frame.chunk)
+    )

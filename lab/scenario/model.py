@@ -1,0 +1,186 @@
+"""A scenario as data: what the loader makes of a YAML file and the runner carries out.
+
+Participants are plural; the singular keys of a file (`gateway`, `agent2`, `local_agent`) declare one
+participant of that name. Every part keeps the line it was written at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab.faults.plan import Fault
+
+
+@dataclass(frozen=True)
+class GatewaySpec:
+    """A gateway double. `limits` are members of ready.limits in the contract's names and units."""
+
+    name: str
+    tenant_mode: str = "client"
+    signature: bool = True
+    """Whether it signs its frames; without a key it does not do v2 (SG-019)."""
+    revision: str = "2.3"
+    limits: Mapping[str, int] = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Agent2Spec:
+    """An agent2 double. `scripts` maps a job kind to a script file below the project's root."""
+
+    name: str
+    kinds: tuple[str, ...] = ("fix", "implement")
+    scripts: Mapping[str, Path] = field(default_factory=dict)
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class LocalAgentSpec:
+    """A Local Agent. `use` is reference, attach, the name of a profile, or a command line."""
+
+    name: str
+    use: str = "reference"
+    gateway: str = "gateway"
+    agent2: str = "agent2"
+    signature_mode: str = "enforce"
+    revision: str = "2.3"
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Further settings of the reference agent, by name (see lab.localagent.config)."""
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class LinkSpec:
+    """A link that stands before the gateway or agent2 named `to`; `of` narrows it to one local agent."""
+
+    name: str
+    to: str
+    of: str | None = None
+    delay: float = 0.0
+    line: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """Base of all steps. `within` is the step's own deadline in seconds, None for what is left of the run's."""
+
+    line: int
+    within: float | None
+
+
+@dataclass(frozen=True)
+class WaitStep(Step):
+    """Wait for `<subject>.<condition>`.
+
+    A local agent: ready, resumed, disconnected, refused. `job.<label>`: accepted, rejected, running, ended.
+    `fault.<id>`: fired.
+    """
+
+    subject: str
+    condition: str
+
+
+@dataclass(frozen=True)
+class AssignStep(Step):
+    """Assign a job. `inputs` are inline texts; `options` and `llm` are members of job.assign."""
+
+    job: str
+    kind: str
+    inputs: tuple[str, ...] = ()
+    to: str = "local_agent"
+    options: Mapping[str, Any] = field(default_factory=dict)
+    llm: str | None = "default"
+    incident: str | None = None
+    fails: str | None = None
+    """The API code the assign must fail with, such as AGENT_UNSUPPORTED; None when it must succeed."""
+
+
+@dataclass(frozen=True)
+class CancelStep(Step):
+    """Cancel a job."""
+
+    job: str
+    reason: str = "user"
+
+
+@dataclass(frozen=True)
+class StreamStep(Step):
+    """Follow a job's stream page by page until `events` are there, or `done` when None."""
+
+    job: str
+    events: int | None
+
+
+@dataclass(frozen=True)
+class SessionStep(Step):
+    """Open the stored conversation of a job."""
+
+    job: str
+
+
+@dataclass(frozen=True)
+class ResultStep(Step):
+    """Wait for a job's job.result."""
+
+    job: str
+
+
+@dataclass(frozen=True)
+class ApproveStep(Step):
+    """Decide the approval that a job waits for. `decision` approve or deny."""
+
+    job: str
+    decision: str
+
+
+@dataclass(frozen=True)
+class IdleStep(Step):
+    """Let `seconds` of lab time pass."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
+class FaultStep(Step):
+    """Make a fault happen now, or arm one that waits for its anchor."""
+
+    fault: Fault
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One line of `expect`: a dotted path and what is due there.
+
+    Paths: `job.<label>.outcome|errorCode|filesChangedCount|runs|acks`, `stream.<label>.events|pages`,
+    `session.<label>.turns|truncated`, `figures.<name>`. A due value is a scalar, a mapping of matchers
+    (`count`, `min`, `max`, `contains`, `contiguous`), or a list of such mappings.
+    """
+
+    path: str
+    due: Any
+    line: int
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A whole scenario."""
+
+    name: str
+    about: str
+    file: Path
+    seed: int | None
+    deadline: float
+    gateways: Mapping[str, GatewaySpec]
+    agent2s: Mapping[str, Agent2Spec]
+    local_agents: Mapping[str, LocalAgentSpec]
+    links: Mapping[str, LinkSpec]
+    steps: tuple[Step, ...]
+    expect: tuple[Expectation, ...] = ()
+    must_judge: tuple[str, ...] = ()
+    must_judge_line: int = 0
+    requires: tuple[str, ...] = ()
+    """What a run needs: `reference` (the SUT must be the reference agent) or a capability's name."""
+    tags: tuple[str, ...] = ()

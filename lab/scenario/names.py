@@ -1,0 +1,107 @@
+"""Every name that a scenario declares, gathered before anything is checked.
+
+Gathered from the tree as it was written, so that a participant or job whose declaration has a mistake of its own is
+still known, and its uses are not reported as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from lab.faults.plan import FAULT_KINDS, Acts
+from lab.scenario.yaml_places import ListNode, MapNode, Node, ScalarNode
+
+GATEWAY = "gateway"
+AGENT2 = "agent2"
+LOCAL_AGENT = "local_agent"
+
+
+@dataclass(frozen=True)
+class Names:
+    """What can be referred to. `jobs` and `faults` map a name to the index of the step that declares it."""
+
+    gateways: tuple[str, ...]
+    agent2s: tuple[str, ...]
+    local_agents: tuple[str, ...]
+    links: tuple[str, ...]
+    jobs: Mapping[str, int]
+    faults: Mapping[str, int]
+    fault_ids: Mapping[int, str]
+    """The id of the fault of each fault step, by the step's index."""
+
+
+def gather(root: Node) -> Names:
+    """The names that the scenario `root` declares."""
+    gateways = participants(root, GATEWAY)
+    agent2s = participants(root, AGENT2)
+    links = _member(root, "links")
+    fault_ids = _fault_ids(root)
+    faults: dict[str, int] = {}
+    for index, name in fault_ids.items():
+        faults.setdefault(name, index)
+    jobs: dict[str, int] = {}
+    for index, assign in _steps(root, "assign"):
+        job = _text(assign, "job")
+        if job is not None:
+            jobs.setdefault(job, index)
+    return Names(
+        gateways=gateways,
+        agent2s=agent2s,
+        local_agents=participants(root, LOCAL_AGENT),
+        links=tuple(links.members) if isinstance(links, MapNode) else gateways + agent2s,
+        jobs=jobs,
+        faults=faults,
+        fault_ids=fault_ids,
+    )
+
+
+def participants(root: Node, role: str) -> tuple[str, ...]:
+    """The names of the participants of `role`; without a declaration one of the role's own name."""
+    several = _member(root, f"{role}s")
+    return tuple(several.members) if isinstance(several, MapNode) and several.members else (role,)
+
+
+def fault_kind(fault: MapNode) -> str | None:
+    """The kind that a fault step names, as far as it can be told."""
+    if "do" in fault.members:
+        return _text(fault, "do")
+    kinds = (name for name in fault.members if name in FAULT_KINDS and FAULT_KINDS[name].acts is Acts.LINK)
+    return next(kinds, None)
+
+
+def _fault_ids(root: Node) -> dict[int, str]:
+    """Each fault's id. One without `id` is named after its kind, with the first number that is free."""
+    faults = list(_steps(root, "fault"))
+    given = {index: _text(fault, "id") for index, fault in faults}
+    taken = {name for name in given.values() if name is not None}
+    ids: dict[int, str] = {}
+    numbers: dict[str, int] = {}
+    for index, fault in faults:
+        name = given[index]
+        kind = fault_kind(fault) or "fault"
+        while name is None:
+            numbers[kind] = numbers.get(kind, 0) + 1
+            numbered = f"{kind}-{numbers[kind]}"
+            name = None if numbered in taken else numbered
+        ids[index] = name
+    return ids
+
+
+def _steps(root: Node, kind: str) -> Iterator[tuple[int, MapNode]]:
+    steps = _member(root, "steps")
+    if not isinstance(steps, ListNode):
+        return
+    for index, step in enumerate(steps.items):
+        body = _member(step, kind)
+        if isinstance(body, MapNode):
+            yield index, body
+
+
+def _member(node: Node, name: str) -> Node | None:
+    return node.members.get(name) if isinstance(node, MapNode) else None
+
+
+def _text(node: MapNode, name: str) -> str | None:
+    member = node.members.get(name)
+    return member.value if isinstance(member, ScalarNode) and isinstance(member.value, str) else None

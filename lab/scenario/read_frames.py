@@ -1,0 +1,96 @@
+"""Reads the frame that a fault waits for, and checks that the party named in `from` can send it at all."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab.errors import ContractError
+from lab.faults.plan import FrameAnchor
+from lab.scenario.reading import Reading, reference, text, whole
+from lab.scenario.yaml_places import MapNode
+
+INDEX_FILE = Path(__file__).resolve().parents[2] / "contract" / "la-protocol-v2" / "index.json"
+
+CONTENT_TYPES = ("content.request", "content.response")
+CHUNKED_TYPES = ("content.response", "webhook.forward")
+CONTROL_TYPES = ("ack", "error", "hello", "ready", "register")
+"""Frames without a number of their own, which nobody acks (SQ-013)."""
+
+FROM_GATEWAY = "cp-to-la"
+FROM_LOCAL_AGENT = "la-to-cp"
+FROM_BOTH = "both"
+
+
+@functools.cache
+def contract_directions() -> Mapping[str, str]:
+    """Each frame type of the contract with its direction: cp-to-la, la-to-cp or both."""
+    try:
+        types = json.loads(INDEX_FILE.read_text("utf-8"))["types"]
+        return {name: str(facts["direction"]) for name, facts in types.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ContractError(
+            f"{INDEX_FILE.name}: the directions of the frame types cannot be read: {error!r}."
+        ) from None
+
+
+def read_anchor(reading: Reading, node: MapNode, directions: Mapping[str, str] | None) -> FrameAnchor:
+    """The anchor that the members of `node` describe. `directions` None takes those of the contract."""
+    names = reading.names
+    sender = reference(reading, node, "from", "gateway or local agent", names.gateways + names.local_agents)
+    frame = text(node, "frame") or ""
+    known = contract_directions() if directions is None else directions
+    sends = FROM_GATEWAY if sender in names.gateways else FROM_LOCAL_AGENT
+    answers = FROM_LOCAL_AGENT if sends == FROM_GATEWAY else FROM_GATEWAY
+    sender_known = sender in names.gateways or sender in names.local_agents
+    if _is_known_type(reading, node, "frame", known) and sender_known:
+        _check_direction(reading, node, "frame", known, sends, f"`{frame}` is never sent by `{sender}`")
+    _check_of(reading, node, known, answers if sender_known else None)
+    _check_narrowing(reading, node, "content", frame, CONTENT_TYPES)
+    _check_narrowing(reading, node, "chunk", frame, CHUNKED_TYPES)
+    return FrameAnchor(
+        frame,
+        sender,
+        nth=whole(node, "nth") or 1,
+        of=text(node, "of"),
+        content=text(node, "content"),
+        chunk=whole(node, "chunk"),
+    )
+
+
+def _check_of(reading: Reading, node: MapNode, known: Mapping[str, str], answers: str | None) -> None:
+    acked = text(node, "of")
+    if acked is None:
+        return
+    _check_narrowing(reading, node, "of", text(node, "frame") or "", ("ack",))
+    if acked in CONTROL_TYPES:
+        reading.findings.add(node.members["of"], f"`{acked}` is a control frame; nobody acks it.")
+    elif _is_known_type(reading, node, "of", known) and answers:
+        message = f"`{acked}` is never acked by `{text(node, 'from')}`"
+        _check_direction(reading, node, "of", known, answers, message)
+
+
+def _is_known_type(reading: Reading, node: MapNode, member: str, known: Mapping[str, str]) -> bool:
+    word = text(node, member)
+    if word is None or word in known:
+        return word is not None
+    message = f"the protocol has no frame type `{word}`."
+    reading.findings.add(node.members[member], message, word=word, among=known)
+    return False
+
+
+def _check_direction(
+    reading: Reading, node: MapNode, member: str, known: Mapping[str, str], due: str, message: str
+) -> None:
+    direction = known[text(node, member) or ""]
+    if direction not in (due, FROM_BOTH):
+        way = "a local agent to its gateway" if direction == FROM_LOCAL_AGENT else "a gateway to its local agent"
+        reading.findings.add(node.members[member], f"{message}; it goes from {way}.")
+
+
+def _check_narrowing(reading: Reading, node: MapNode, member: str, frame: str, allowed: tuple[str, ...]) -> None:
+    if member in node.members and frame not in allowed:
+        listed = " and ".join(f"`{name}`" for name in allowed)
+        reading.findings.add(node.members[member], f"`{member}` narrows {listed}, not `{frame}`.")

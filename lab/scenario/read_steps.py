@@ -1,0 +1,205 @@
+"""Reads the steps of a scenario, one function a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lab.faults.plan import FAULT_KINDS, Fault
+from lab.scenario.findings import words
+from lab.scenario.model import (
+    ApproveStep,
+    AssignStep,
+    CancelStep,
+    FaultStep,
+    IdleStep,
+    ResultStep,
+    SessionStep,
+    Step,
+    StreamStep,
+    WaitStep,
+)
+from lab.scenario.names import fault_kind
+from lab.scenario.read_frames import read_anchor
+from lab.scenario.reading import Reading, duration, entries, input_text, mapping, reference, text, whole
+from lab.scenario.yaml_places import ListNode, MapNode, Node, plain
+
+LOCAL_AGENT_CONDITIONS = ("ready", "resumed", "disconnected", "refused")
+JOB_CONDITIONS = ("accepted", "rejected", "running", "ended")
+FAULT_CONDITIONS = ("fired",)
+
+
+def read_steps(reading: Reading, root: MapNode, directions: Mapping[str, str] | None) -> tuple[Step, ...]:
+    """The steps in order. `directions` are those of the frame types; None takes the contract's."""
+    steps = root.members.get("steps")
+    if not isinstance(steps, ListNode):
+        return ()
+    reader = _StepReader(reading, directions)
+    return tuple(reader.step(node) for node in steps.items if isinstance(node, MapNode) and node.members)
+
+
+@dataclass(frozen=True)
+class _Body:
+    """A step's members, with the line and index of the step and its own deadline."""
+
+    node: MapNode
+    line: int
+    index: int
+    within: float | None
+
+
+class _StepReader:
+    def __init__(self, reading: Reading, directions: Mapping[str, str] | None) -> None:
+        self._reading = reading
+        self._directions = directions
+        self._readers: Mapping[str, Callable[[_Body], Step]] = {
+            "wait": self._wait,
+            "assign": self._assign,
+            "stream": self._stream,
+            "result": self._result,
+            "session": self._session,
+            "cancel": self._cancel,
+            "approve": self._approve,
+        }
+
+    def step(self, node: MapNode) -> Step:
+        """The step at `node`, a mapping with one member: its kind."""
+        kind, body = next(iter(node.members.items()))
+        index = int(node.path[-1])
+        line = node.place.line
+        if not isinstance(body, MapNode):
+            seconds = duration(self._reading.findings, node, kind, most=self._reading.deadline)
+            return IdleStep(line, None, seconds or 0.0)
+        if kind == "fault":
+            return FaultStep(line, None, self._fault(body, line, index))
+        return self._readers[kind](_Body(body, line, index, self._within(body)))
+
+    def _within(self, node: MapNode) -> float | None:
+        return duration(self._reading.findings, node, "within", most=self._reading.deadline)
+
+    def _job(self, body: _Body) -> str:
+        job = body.node.members["job"]
+        label = str(plain(job))
+        check_job(self._reading, job, label, body.index)
+        return label
+
+    def _wait(self, body: _Body) -> Step:
+        subject, word = self._condition(body.node.members["for"], body.index)
+        return WaitStep(body.line, body.within, subject, word)
+
+    def _condition(self, node: Node, index: int) -> tuple[str, str]:
+        """`<subject>.<condition>` of a wait; what it refers to must be declared by an earlier step."""
+        findings, names = self._reading.findings, self._reading.names
+        written = str(plain(node))
+        subject, _, word = written.rpartition(".")
+        head, _, rest = subject.partition(".")
+        if head == "job" and rest:
+            check_job(self._reading, node, rest, index)
+            conditions: tuple[str, ...] = JOB_CONDITIONS
+        elif head == "fault" and rest:
+            self._check_fault(node, rest, index)
+            conditions = FAULT_CONDITIONS
+        else:
+            conditions = LOCAL_AGENT_CONDITIONS
+            if subject not in names.local_agents:
+                among = [f"{name}.{each}" for name in names.local_agents for each in LOCAL_AGENT_CONDITIONS]
+                starts = words((*names.local_agents, "job.<label>", "fault.<id>"))
+                message = f"seen `{written}`, due a condition of one of {starts}."
+                findings.add(node, message, word=written, among=among)
+                return subject, word
+        if word not in conditions:
+            message = f"`{subject}` has no condition `{word}`; it has {words(conditions)}."
+            findings.add(node, message, word=word, among=conditions)
+        return subject, word
+
+    def _check_fault(self, node: Node, name: str, index: int) -> None:
+        faults = self._reading.names.faults
+        if name not in faults:
+            message = f"no fault has the id `{name}`; there are {words(faults)}."
+            self._reading.findings.add(node, message, word=name, among=faults)
+        elif faults[name] > index:
+            message = f"fault `{name}` is waited for before steps[{faults[name]}] makes it."
+            self._reading.findings.add(node, message)
+
+    def _assign(self, body: _Body) -> Step:
+        node = body.node
+        label = str(plain(node.members["job"]))
+        first = self._reading.names.jobs.get(label, body.index)
+        if first != body.index:
+            message = f"job `{label}` is assigned twice; steps[{first}] assigns it first."
+            self._reading.findings.add(node.members["job"], message)
+        options = mapping(node, "options")
+        values: dict[str, Any] = {key: plain(value) for key, value in options.members.items()} if options else {}
+        written = [node.members["input"]] if "input" in node.members else list(entries(node, "inputs"))
+        return AssignStep(
+            body.line,
+            body.within,
+            job=label,
+            kind=text(node, "kind") or "",
+            inputs=tuple(input_text(self._reading, entry) for entry in written),
+            to=reference(self._reading, node, "to", "local agent", self._reading.names.local_agents),
+            options=values,
+            llm=text(node, "llm") if "llm" in node.members else AssignStep.llm,
+            incident=text(node, "incident"),
+            fails=text(node, "fails"),
+        )
+
+    def _stream(self, body: _Body) -> Step:
+        until = mapping(body.node, "until")
+        events = whole(until, "events") if until else None
+        return StreamStep(body.line, body.within, self._job(body), events)
+
+    def _result(self, body: _Body) -> Step:
+        return ResultStep(body.line, body.within, self._job(body))
+
+    def _session(self, body: _Body) -> Step:
+        return SessionStep(body.line, body.within, self._job(body))
+
+    def _cancel(self, body: _Body) -> Step:
+        reason = text(body.node, "reason") or CancelStep.reason
+        return CancelStep(body.line, body.within, self._job(body), reason)
+
+    def _approve(self, body: _Body) -> Step:
+        return ApproveStep(body.line, body.within, self._job(body), text(body.node, "decision") or "")
+
+    def _fault(self, node: MapNode, line: int, index: int) -> Fault:
+        reading = self._reading
+        kind = fault_kind(node) or ""
+        name = reading.names.fault_ids[index]
+        if reading.names.faults[name] != index and "id" in node.members:
+            message = f"fault `{name}` is there twice; steps[{reading.names.faults[name]}] makes it first."
+            reading.findings.add(node.members["id"], message)
+        seconds = duration(reading.findings, node, "for", most=reading.deadline)
+        self._check_lasts(node, kind)
+        after = node if "frame" in node.members else mapping(node, "after")
+        link = None
+        if "frame" not in node.members:
+            link = reference(reading, node, "link", "link", reading.names.links)
+        return Fault(
+            name,
+            kind,
+            link=link,
+            anchor=read_anchor(reading, after, self._directions) if after else None,
+            seconds=seconds,
+            delay=duration(reading.findings, node, "delay", most=reading.deadline) or 0.0,
+            line=line,
+        )
+
+    def _check_lasts(self, node: MapNode, kind: str) -> None:
+        if kind == "hold" and "for" not in node.members:
+            self._reading.findings.add(node, "`for` is missing: how long the frame is held.")
+        elif "for" in node.members and not FAULT_KINDS[kind].lasting:
+            lasting = words(name for name, facts in FAULT_KINDS.items() if facts.lasting)
+            message = f"`{kind}` happens once; `for` belongs to the kinds that last: {lasting}."
+            self._reading.findings.add(node.members["for"], message)
+
+
+def check_job(reading: Reading, node: Node, label: str, index: int | None) -> None:
+    """A job is assigned, and by a step before the one of `index`; None is after all steps."""
+    jobs = reading.names.jobs
+    if label not in jobs:
+        message = f"no step assigns a job `{label}`; there are {words(jobs)}."
+        reading.findings.add(node, message, word=label, among=jobs)
+    elif index is not None and jobs[label] >= index:
+        reading.findings.add(node, f"job `{label}` is used before steps[{jobs[label]}] assigns it.")

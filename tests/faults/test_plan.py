@@ -1,0 +1,138 @@
+"""Fault plans: their words, and the frames their anchors wait for."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, cast
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lab.faults.plan import FAULT_KINDS, Acts, AnchorWatch, Fault, FrameAnchor, SeenFrame
+
+
+def fault(name: str, anchor: FrameAnchor | None) -> Fault:
+    return Fault(name, "drop", anchor=anchor)
+
+
+def ids(faults: tuple[Fault, ...]) -> list[str]:
+    return [one.id for one in faults]
+
+
+def test_kinds_are_known_by_their_own_names() -> None:
+    assert all(name == kind.name for name, kind in FAULT_KINDS.items())
+    assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.LINK} == {"cut", "reset", "delay", "heal"}
+    assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.FRAME} == {"drop", "duplicate", "hold"}
+    assert {name for name, kind in FAULT_KINDS.items() if kind.lasting} == {"cut", "delay", "hold"}
+
+
+def test_only_a_frame_that_comes_late_or_never_excuses_its_ack() -> None:
+    assert {name: kind.excuses for name, kind in FAULT_KINDS.items() if kind.excuses} == {
+        "drop": (("acked-at-once", "gateway"),),
+        "hold": (("acked-at-once", "gateway"),),
+    }
+
+
+def test_the_table_of_kinds_is_closed() -> None:
+    with pytest.raises(TypeError):
+        cast(Any, FAULT_KINDS)["flood"] = FAULT_KINDS["drop"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        cast(Any, FAULT_KINDS["drop"]).lasting = True
+
+
+@pytest.mark.parametrize(
+    ("anchor", "words"),
+    [
+        (FrameAnchor("hello", "la"), "hello #1 from la"),
+        (FrameAnchor("ack", "cp", nth=3, of="job.assign"), "ack of job.assign #3 from cp"),
+        (
+            FrameAnchor("content.response", "la", content="job.stream", chunk=0),
+            "content.response job.stream chunk 0 #1 from la",
+        ),
+    ],
+)
+def test_an_anchor_says_itself_in_words(anchor: FrameAnchor, words: str) -> None:
+    assert anchor.words() == words
+
+
+@pytest.mark.parametrize(
+    ("one", "target"),
+    [
+        (Fault("f1", "cut", link="gateway"), "link gateway"),
+        (Fault("f1", "cut", link="gateway", anchor=FrameAnchor("ready", "cp")), "link gateway"),
+        (Fault("f1", "drop", anchor=FrameAnchor("ready", "cp", nth=2)), "ready #2 from cp"),
+        (Fault("f1", "drop"), "?"),
+    ],
+)
+def test_a_fault_names_its_target(one: Fault, target: str) -> None:
+    assert one.target == target
+
+
+NARROW = FrameAnchor("content.response", "la", of="x", content="job.stream", chunk=1)
+
+
+@pytest.mark.parametrize(
+    ("anchor", "frame", "fits"),
+    [
+        (FrameAnchor("ack", "la"), SeenFrame("ack", "la"), True),
+        (FrameAnchor("ack", "la"), SeenFrame("ack", "la", of="job.assign", content="c", chunk=4), True),
+        (FrameAnchor("ack", "la"), SeenFrame("ack", "cp"), False),
+        (FrameAnchor("ack", "la"), SeenFrame("error", "la"), False),
+        (NARROW, SeenFrame("content.response", "la", of="x", content="job.stream", chunk=1), True),
+        (NARROW, SeenFrame("content.response", "la", of="y", content="job.stream", chunk=1), False),
+        (NARROW, SeenFrame("content.response", "la", of="x", content="chat.session", chunk=1), False),
+        (NARROW, SeenFrame("content.response", "la", of="x", content="job.stream", chunk=0), False),
+        (NARROW, SeenFrame("content.response", "la"), False),
+        (FrameAnchor("content.response", "la", chunk=0), SeenFrame("content.response", "la"), False),
+        (FrameAnchor("content.response", "la", chunk=0), SeenFrame("content.response", "la", chunk=0), True),
+    ],
+)
+def test_what_fits_an_anchor(anchor: FrameAnchor, frame: SeenFrame, fits: bool) -> None:
+    watch = AnchorWatch()
+    watch.arm(fault("f1", anchor))
+    assert ids(watch.see(frame)) == (["f1"] if fits else [])
+    assert ids(watch.unfired()) == ([] if fits else ["f1"])
+
+
+@given(nth=st.integers(1, 6), frames=st.lists(st.sampled_from(["ack", "error"]), max_size=20))
+def test_a_fault_fires_once_at_the_nth_frame_that_fits(nth: int, frames: list[str]) -> None:
+    watch = AnchorWatch()
+    watch.arm(fault("f1", FrameAnchor("ack", "la", nth=nth)))
+    fired = [i for i, frame in enumerate(frames) if watch.see(SeenFrame(frame, "la"))]
+    fitting = [i for i, frame in enumerate(frames) if frame == "ack"]
+    assert fired == fitting[nth - 1 : nth]
+    assert ids(watch.unfired()) == ([] if fired else ["f1"])
+
+
+def test_counting_begins_when_a_fault_is_armed() -> None:
+    watch = AnchorWatch()
+    watch.arm(fault("early", FrameAnchor("ack", "la", nth=2)))
+    assert watch.see(SeenFrame("ack", "la")) == ()
+    watch.arm(fault("late", FrameAnchor("ack", "la", nth=2)))
+    assert ids(watch.see(SeenFrame("ack", "la"))) == ["early"]
+    assert ids(watch.see(SeenFrame("ack", "la"))) == ["late"]
+
+
+def test_faults_on_one_frame_fire_in_the_order_they_were_armed() -> None:
+    watch = AnchorWatch()
+    for name in ("b", "a", "c"):
+        watch.arm(fault(name, FrameAnchor("ack", "la")))
+    assert ids(watch.see(SeenFrame("ack", "la"))) == ["b", "a", "c"]
+
+
+def test_a_disarmed_fault_does_not_fire_and_others_do() -> None:
+    watch = AnchorWatch()
+    watch.arm(fault("f1", FrameAnchor("ack", "la")))
+    watch.arm(fault("f2", FrameAnchor("ack", "la")))
+    watch.disarm("f1")
+    watch.disarm("unknown")
+    assert ids(watch.unfired()) == ["f2"]
+    assert ids(watch.see(SeenFrame("ack", "la"))) == ["f2"]
+
+
+def test_a_fault_without_anchor_cannot_be_armed() -> None:
+    watch = AnchorWatch()
+    with pytest.raises(ValueError, match="f9 has no anchor"):
+        watch.arm(fault("f9", None))
+    assert watch.unfired() == ()

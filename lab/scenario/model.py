@@ -75,7 +75,8 @@ class Step:
 class WaitStep(Step):
     """Wait for `<subject>.<condition>`.
 
-    A local agent: ready, resumed, disconnected, refused. `job.<label>`: accepted, rejected, running, ended.
+    A local agent: ready, resumed, disconnected, refused. `job.<label>`: accepted, rejected, running, ended, and
+    repeated once a frame of the job came a second time.
     `fault.<id>`: fired.
     """
 

@@ -26,7 +26,7 @@ from lab.scenario.reading import Reading, duration, entries, input_text, mapping
 from lab.scenario.yaml_places import ListNode, MapNode, Node, plain
 
 LOCAL_AGENT_CONDITIONS = ("ready", "resumed", "disconnected", "refused")
-JOB_CONDITIONS = ("accepted", "rejected", "running", "ended")
+JOB_CONDITIONS = ("accepted", "rejected", "running", "ended", "repeated")
 FAULT_CONDITIONS = ("fired",)
 
 

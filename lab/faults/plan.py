@@ -37,15 +37,9 @@ _KINDS = (
     FaultKind("reset", Acts.LINK, "reset every live connection (RST); new ones are accepted", lasting=False),
     FaultKind("delay", Acts.LINK, "hold all bytes back for a time, in each direction", lasting=True),
     FaultKind("heal", Acts.LINK, "end every fault on the link", lasting=False),
-    FaultKind("drop", Acts.FRAME, "lose the frame", lasting=False, excuses=(("acked-at-once", "gateway"),)),
+    FaultKind("drop", Acts.FRAME, "lose the frame", lasting=False),
     FaultKind("duplicate", Acts.FRAME, "deliver the frame twice", lasting=False),
-    FaultKind(
-        "hold",
-        Acts.FRAME,
-        "deliver the frame later; those behind it pass it",
-        lasting=True,
-        excuses=(("acked-at-once", "gateway"),),
-    ),
+    FaultKind("hold", Acts.FRAME, "deliver the frame later; those behind it pass it", lasting=True),
 )
 
 FAULT_KINDS: Mapping[str, FaultKind] = MappingProxyType({kind.name: kind for kind in _KINDS})

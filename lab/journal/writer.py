@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import MISSING, Field, dataclass, fields
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from lab.errors import EnvironmentFault
 from lab.journal.events import Event
@@ -26,21 +27,33 @@ class Entry:
 
 def entry_to_json(entry: Entry) -> str:
     """One line of `journal.jsonl`, without its newline."""
-    record: dict[str, object] = {"n": entry.n, "t": round(entry.t, 6), "by": entry.by, "event": entry.event.kind}
+    record: dict[str, object] = {"n": entry.n, "t": round(entry.t, 6), "witness": entry.by, "event": entry.event.kind}
     if entry.cause is not None:
         record["cause"] = entry.cause
     for member in fields(entry.event):
         value = getattr(entry.event, member.name)
-        if value is not None and value != () and value != {}:
+        if not _is_default(member, value):
             record[member.name] = value
     return json.dumps(record, ensure_ascii=True, separators=(",", ":"))
 
 
-class Journal:
-    """An append-only journal. With a path each entry is on disk (mode 0600) before `record` returns."""
+def _is_default(member: Field[Any], value: object) -> bool:
+    """Whether a reader would put `value` there by itself; a member without a default is always written."""
+    if member.default is not MISSING:
+        return bool(member.default == value)
+    return member.default_factory is not MISSING and bool(member.default_factory() == value)
 
-    def __init__(self, now: Callable[[], float], path: Path | None = None) -> None:
+
+class Journal:
+    """An append-only journal. With a path each entry is on disk (mode 0600) before `record` returns.
+
+    `keep` holds the entries in memory too; a server that runs for days goes without.
+    """
+
+    def __init__(self, now: Callable[[], float], path: Path | None = None, *, keep: bool = True) -> None:
         self._now = now
+        self._keep = keep
+        self._count = 0
         self._listeners: list[Callable[[Entry], None]] = []
         self._file: IO[str] | None = None
         self.entries: list[Entry] = []
@@ -49,13 +62,18 @@ class Journal:
 
     def record(self, by: str, event: Event, cause: int | None = None) -> Entry:
         """Append `event`, seen by `by`, then tell the listeners. A full disk raises `EnvironmentFault`."""
-        entry = Entry(len(self.entries), self._now(), by, event, cause)
-        self.entries.append(entry)
+        # As precise as it is written, so that a verdict does not change when the journal is read back.
+        entry = Entry(self._count, round(self._now(), 6), by, event, cause)
+        self._count += 1
+        if self._keep:
+            self.entries.append(entry)
         if self._file is not None:
             try:
                 self._file.write(entry_to_json(entry) + "\n")
                 self._file.flush()
             except OSError as error:
+                with suppress(OSError):
+                    self._file.close()
                 self._file = None
                 raise EnvironmentFault(
                     f"the journal could not be written: {error.strerror}. "
@@ -80,4 +98,6 @@ class Journal:
 def open_private(path: Path) -> IO[str]:
     """A new text file that only its owner can read (mode 0600)."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    # An older file of this name keeps its mode otherwise.
+    os.fchmod(descriptor, 0o600)
     return os.fdopen(descriptor, "w", encoding="utf-8")

@@ -1,0 +1,80 @@
+"""The laws of client content: it stays in its fields."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from lab.journal.events import SutOutput
+from lab.laws.law import Judgement, Law, Tally
+from lab.laws.view import GATEWAY, LOCAL_AGENT, FrameAt, JournalView
+
+# WS-048, SEC-002: the three content fields, and the echo of two of them
+PLACES = frozenset(
+    {
+        ("content.response", "payload.data"),
+        ("job.assign", "payload.inputs[].inline"),
+        ("job.assign", "paramsRaw"),
+        ("webhook.forward", "payload.bodyB64"),
+        ("webhook.forward", "paramsRaw"),
+    }
+)
+
+
+def _content_stays(law: str, party: str, view: JournalView) -> Judgement:
+    tally = Tally(law, party)
+    for connection in view.connections.values():
+        for seen in connection.made(party):
+            who = view.name_of(party, connection)
+            leaks = [found for found in seen.frame.facts.get("canaries") or () if not _allowed(seen, found["place"])]
+            for found in leaks:
+                tally.broken(
+                    who,
+                    f"canary {found['id']} in {seen.frame.type or 'a message'} at {found['place']}",
+                    "content only in content.response.data, job.assign.inputs[].inline, webhook.forward.bodyB64",
+                    (seen.n,),
+                )
+            if not leaks:
+                tally.held()
+    if party == LOCAL_AGENT:
+        _judge_output(tally, view)
+    return tally.judgement()
+
+
+def _allowed(seen: FrameAt, place: str) -> bool:
+    if (seen.frame.type, place) in PLACES:
+        return True
+    # V1-001: register of v1 carries the path in clear
+    return seen.frame.version is None and seen.frame.type == "register" and place.split(".")[-1] == "workspacePath"
+
+
+def _judge_output(tally: Tally, view: JournalView) -> None:
+    for entry in view.entries:
+        if isinstance(entry.event, SutOutput):
+            if entry.event.canaries:
+                # SEC-015, SEC-005: no content and no token in what a process prints
+                tally.broken(
+                    entry.event.name,
+                    f"canary {', '.join(entry.event.canaries)} on {entry.event.stream}",
+                    "no content in the output of the process",
+                    (entry.n,),
+                )
+            else:
+                tally.held()
+
+
+LAWS = (
+    Law(
+        "content-stays-in-its-fields",
+        "An agent puts no client content outside the content fields, nor into its output",
+        LOCAL_AGENT,
+        ("WS-048", "WS-045", "SEC-003", "SEC-005", "SEC-006", "SEC-008", "SEC-009", "SEC-015", "SEC-019", "CHAT-028"),
+        partial(_content_stays, "content-stays-in-its-fields", LOCAL_AGENT),
+    ),
+    Law(
+        "gateway-content-stays-in-its-fields",
+        "A gateway puts no client content outside the content fields",
+        GATEWAY,
+        ("WS-048", "WS-045", "SEC-002", "SEC-009"),
+        partial(_content_stays, "gateway-content-stays-in-its-fields", GATEWAY),
+    ),
+)

@@ -1,0 +1,393 @@
+"""The laws of seq, acks and retransmission."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+from lab.laws.codes import fatal_error
+from lab.laws.law import Judgement, Law, Tally
+from lab.laws.view import GATEWAY, LOCAL_AGENT, Connection, FrameAt, JournalView, Session, other_party
+
+MOST_COPIES = 3
+"""Retransmissions of a frame on one connection (WS-022)."""
+
+EARLY = 0.1
+"""Part of the ack timeout by which a copy may seem early."""
+
+EARLY_SECONDS = 0.05
+"""As EARLY, for short ack timeouts."""
+
+GATEWAY_ACKS_WITHIN = 1.0
+"""Seconds in which the lab's own gateway acks what reached it (SQ-034: on receipt)."""
+
+
+def _numbering(law: str, party: str, view: JournalView) -> Judgement:
+    tally = Tally(law, party)
+    for session in view.sessions:
+        last = 0
+        known: dict[int, FrameAt] = {}
+        for connection in session.connections:
+            who = view.name_of(party, connection)
+            for seen in connection.data(party):
+                seq = seen.frame.seq
+                if seq is None:
+                    continue
+                first = known.get(seq)
+                if first is not None:
+                    # SQ-003: a copy keeps its msgId
+                    if first.frame.msg_id == seen.frame.msg_id:
+                        tally.held()
+                    else:
+                        tally.broken(
+                            who,
+                            f"seq {seq} again with another msgId ({seen.frame.type})",
+                            f"seq {last + 1}, or the msgId of the first",
+                            (first.n, seen.n),
+                        )
+                    continue
+                # SQ-001, SQ-004: on by one
+                if seq == last + 1:
+                    tally.held()
+                else:
+                    entries = (known[last].n, seen.n) if last in known else (seen.n,)
+                    tally.broken(who, f"seq {seq} ({seen.frame.type})", f"seq {last + 1}", entries)
+                known[seq] = seen
+                last = max(last, seq)
+    return tally.judgement()
+
+
+def _acks(law: str, party: str, within: Callable[[Connection], float], view: JournalView) -> Judgement:
+    tally = Tally(law, party)
+    for session in view.sessions:
+        reader = _AckReader(tally, view, session, party, within)
+        reader.judge_acks()
+        reader.judge_piggybacks()
+    return tally.judgement()
+
+
+class _AckReader:
+    """Follows what a receiver got in a session, and how it acked that."""
+
+    def __init__(
+        self, tally: Tally, view: JournalView, session: Session, party: str, within: Callable[[Connection], float]
+    ) -> None:
+        self._tally = tally
+        self._view = view
+        self._session = session
+        self._party = party
+        self._within = within
+        self._sent = {seen.frame.seq: seen.frame.msg_id for seen in session.data(other_party(party))}
+
+    def judge_acks(self) -> None:
+        """Each delivered data frame in its turn has an ack; only the first delivery is accepted."""
+        contiguous = 0
+        entries, known = self._known()
+        for connection in self._session.connections:
+            acks = _acks_of(connection, self._party)
+            ended = fatal_error(connection)
+            got_here: set[int] = set()
+            for seen in connection.frames:
+                if seen.party == self._party or not (seen.is_data and connection.in_session(seen) and seen.delivered):
+                    continue
+                seq = seen.frame.seq
+                if seen.frame.fate == "delayed":
+                    # When it came, and what passed it, is not known.
+                    self._tally.unsure()
+                    break
+                if not seen.clean or seq is None or seq > contiguous + 1:
+                    # SQ-033, SQ-004: an error is due for it, no ack
+                    break
+                sure = seq in got_here or seq <= known[bisect_left(entries, seen.n) - 1]
+                self._judge_one(connection, seen, seq, sure, seq == contiguous + 1, acks, ended)
+                contiguous = max(contiguous, seq)
+                got_here.add(seq)
+            self._judge_left_over(connection, acks)
+
+    def _known(self) -> tuple[list[int], list[int]]:
+        """By journal entry: up to which seq the receiver had shown that it has all."""
+        entries, known = [0], [0]
+        for connection in self._session.connections:
+            for seen in connection.frames:
+                if not connection.in_session(seen):
+                    continue
+                if seen.party == self._party:
+                    value = max(seen.frame.ack or 0, _ack_seq(seen)) if seen.made else 0
+                else:
+                    # What the gateway's witness passed on in sequence, the gateway has; behind a gap it has nothing.
+                    has = self._party == GATEWAY and seen.delivered and seen.clean and seen.frame.seq == known[-1] + 1
+                    value = known[-1] + 1 if has else 0
+                entries.append(seen.n)
+                known.append(max(known[-1], value))
+        return entries, known
+
+    def _judge_one(
+        self,
+        connection: Connection,
+        seen: FrameAt,
+        seq: int,
+        sure: bool,
+        fresh: bool,
+        acks: dict[int, list[FrameAt]],
+        ended: FrameAt | None,
+    ) -> None:
+        who = self._view.name_of(self._party, connection)
+        within = self._within(connection)
+        slack = self._view.slack(seen.t, seen.t + within)
+        due = seen.t + within + slack
+        answers = [ack for ack in acks.get(seq, ()) if ack.n > seen.n]
+        if not answers:
+            refused = ended is not None and ended.t <= due
+            if self._settled_by_content(connection, seen):
+                self._tally.held()
+            elif self._view.horizon(connection, seen.t) >= due and not refused:
+                self._tally.broken(
+                    who,
+                    f"no ack of seq {seq} ({seen.frame.type})",
+                    f"an ack within {within:g} s",
+                    (seen.n,),
+                )
+            return
+        ack = answers[0]
+        acks[seq].remove(ack)
+        status = ack.frame.payload.get("status")
+        if ack.frame.payload.get("ackMsgId") != seen.frame.msg_id:
+            self._tally.broken(who, f"ack of seq {seq} with another ackMsgId", "its msgId", (seen.n, ack.n))
+        elif status == "accepted" and sure:
+            # SQ-002, SQ-008: a repeat is not taken again
+            self._tally.broken(who, f"seq {seq} accepted again", "status duplicate", (seen.n, ack.n))
+        elif status == "duplicate" and fresh:
+            self._tally.broken(
+                who, f"seq {seq} called a duplicate at its first delivery", "accepted or rejected", (seen.n, ack.n)
+            )
+        elif ack.t > due:
+            self._tally.broken(
+                who,
+                f"ack of seq {seq} after {ack.t - seen.t:.1f} s",
+                f"within {within:g} s",
+                (seen.n, ack.n),
+                f"{ack.t - due:.1f} s late",
+            )
+        else:
+            self._tally.held()
+
+    def _settled_by_content(self, connection: Connection, seen: FrameAt) -> bool:
+        # SQ-026: the first content.response acks its request
+        return seen.frame.type == "content.request" and any(
+            one.frame.type == "content.response" and one.frame.request_id == seen.frame.request_id and one.made
+            for one in connection.after(seen.n)
+        )
+
+    def _judge_left_over(self, connection: Connection, acks: dict[int, list[FrameAt]]) -> None:
+        for seq, left in sorted(acks.items()):
+            for ack in left:
+                if seq not in self._sent:
+                    self._tally.broken(
+                        self._view.name_of(self._party, connection),
+                        f"ack of seq {seq}",
+                        "acks only of what was sent in this session",
+                        (ack.n,),
+                    )
+
+    def judge_piggybacks(self) -> None:
+        """`ack` never exceeds what can have come, and never goes back; copies repeat their old one."""
+        said = 0
+        said_at: FrameAt | None = None
+        got: set[int] = set()
+        contiguous = 0
+        first_of: set[int] = set()
+        for connection in self._session.connections:
+            for seen in connection.frames:
+                if not connection.in_session(seen):
+                    continue
+                seq = seen.frame.seq
+                if seen.party != self._party:
+                    if seen.is_data and seen.delivered and seq is not None:
+                        got.add(seq)
+                        while contiguous + 1 in got:
+                            contiguous += 1
+                    continue
+                copy = seen.is_data and seq in first_of
+                if seen.is_data and seq is not None:
+                    first_of.add(seq)
+                if not seen.made or copy or seen.frame.ack is None:
+                    continue
+                who = self._view.name_of(self._party, connection)
+                if seen.frame.ack > contiguous:
+                    self._tally.broken(
+                        who, f"ack {seen.frame.ack}", f"at most {contiguous}, the last in sequence", (seen.n,)
+                    )
+                elif seen.frame.ack < said and seen.is_data and connection.resumed:
+                    # It may have been lost with the old socket, and is sent again with the same bytes.
+                    self._tally.unsure()
+                elif seen.frame.ack < said and said_at is not None:
+                    self._tally.broken(
+                        who, f"ack {seen.frame.ack} after ack {said}", f"at least {said}", (said_at.n, seen.n)
+                    )
+                else:
+                    self._tally.held()
+                    said, said_at = seen.frame.ack, seen
+
+
+def _acks_of(connection: Connection, party: str) -> dict[int, list[FrameAt]]:
+    acks: dict[int, list[FrameAt]] = {}
+    for seen in connection.made(party):
+        if seen.frame.type == "ack" and connection.in_session(seen):
+            acks.setdefault(_ack_seq(seen), []).append(seen)
+    return acks
+
+
+def _ack_seq(seen: FrameAt) -> int:
+    value = seen.frame.payload.get("ackSeq") if seen.frame.type == "ack" else None
+    return value if isinstance(value, int) else 0
+
+
+def _retransmission(law: str, party: str, view: JournalView) -> Judgement:
+    tally = Tally(law, party)
+    for session in view.sessions:
+        for connection in session.connections:
+            sends: dict[int, list[FrameAt]] = {}
+            for seen in connection.data(party):
+                if seen.frame.seq is not None:
+                    sends.setdefault(seen.frame.seq, []).append(seen)
+            for seq, copies in sends.items():
+                _judge_copies(tally, view, connection, party, seq, copies)
+    return tally.judgement()
+
+
+def _judge_copies(
+    tally: Tally, view: JournalView, connection: Connection, party: str, seq: int, sends: list[FrameAt]
+) -> None:
+    who = view.name_of(party, connection)
+    timeout = connection.ack_timeout
+    settled = _settled(view, connection, party, seq, sends[0])
+    for number, (before, copy) in enumerate(pairwise(sends), 1):
+        entries = (before.n, copy.n)
+        gap = copy.t - before.t
+        least = timeout - max(timeout * EARLY, EARLY_SECONDS) - view.slack(before.t, copy.t)
+        if number > MOST_COPIES:
+            tally.broken(who, f"copy {number} of seq {seq}", f"at most {MOST_COPIES} copies, then close 4420", entries)
+        elif party == LOCAL_AGENT and copy.frame.sha256 != before.frame.sha256:
+            # SQ-019: the same bytes
+            tally.broken(who, f"a copy of seq {seq} with other bytes", "the same bytes", entries)
+        elif party == GATEWAY and _same_nonce(before, copy):
+            # SQ-023: signed anew
+            tally.broken(who, f"a copy of seq {seq} with the old nonce", "a new nonce and timestamp", entries)
+        elif party == GATEWAY and copy.frame.payload != before.frame.payload:
+            tally.broken(who, f"a copy of seq {seq} with another payload", "the same payload", entries)
+        elif gap < least:
+            # SQ-021: a fixed spacing
+            tally.broken(
+                who, f"a copy of seq {seq} after {gap:.2f} s", f"{timeout:g} s apart", entries, f"{least:.2f} s least"
+            )
+        elif settled is not None and copy.t > settled + timeout:
+            tally.broken(who, f"a copy of seq {seq} after its ack", "no copy of an acked frame", entries)
+        else:
+            tally.held()
+    _judge_missing_copy(tally, view, connection, seq, sends, settled, who)
+
+
+def _judge_missing_copy(
+    tally: Tally,
+    view: JournalView,
+    connection: Connection,
+    seq: int,
+    sends: list[FrameAt],
+    settled: float | None,
+    who: str,
+) -> None:
+    """SQ-019, SQ-020, SQ-022: without an ack the next copy is due, or the close after the last one."""
+    last = sends[-1]
+    due = last.t + connection.ack_timeout + connection.patience
+    due += view.slack(last.t, due)
+    ended = fatal_error(connection)
+    if settled is not None or (ended and ended.t <= due) or view.horizon(connection, last.t) < due:
+        return
+    held = any(one.frame.fate == "delayed" and one.party != last.party for one in connection.after(sends[0].n))
+    if held:
+        tally.unsure()
+        return
+    last_one = len(sends) > MOST_COPIES
+    tally.broken(
+        who,
+        f"nothing for {due - last.t:.1f} s after seq {seq} without an ack",
+        "close 4420" if last_one else f"copy {len(sends)} after {connection.ack_timeout:g} s",
+        (last.n,),
+    )
+
+
+def _settled(view: JournalView, connection: Connection, party: str, seq: int, first: FrameAt) -> float | None:
+    """When an ack of `seq` was passed on to its sender (SQ-014), with the time that a link can hold it."""
+    for seen in connection.after(first.n):
+        if seen.party == party or not seen.delivered or seen.frame.fate == "delayed":
+            continue
+        covered = (seen.frame.ack or 0) >= seq or _ack_seq(seen) == seq
+        answered = (
+            seen.frame.type == "content.response"
+            and first.frame.type == "content.request"
+            and seen.frame.request_id == first.frame.request_id
+        )
+        if covered or answered:
+            return seen.t + view.slack(seen.t, seen.t)
+    return None
+
+
+def _same_nonce(one: FrameAt, other: FrameAt) -> bool:
+    nonces = [(seen.frame.facts.get("signature") or {}).get("nonce") for seen in (one, other)]
+    return nonces[0] is not None and nonces[0] == nonces[1]
+
+
+def _agent_acks_within(connection: Connection) -> float:
+    return connection.patience
+
+
+def _gateway_acks_within(_: Connection) -> float:
+    return GATEWAY_ACKS_WITHIN
+
+
+LAWS = (
+    Law(
+        "numbering",
+        "An agent numbers its data frames on by one in a session, and a copy keeps seq and msgId",
+        LOCAL_AGENT,
+        ("SQ-001", "SQ-003", "SQ-004", "RS-002"),
+        partial(_numbering, "numbering", LOCAL_AGENT),
+    ),
+    Law(
+        "gateway-numbering",
+        "A gateway numbers its data frames on by one in a session, and a copy keeps seq and msgId",
+        GATEWAY,
+        ("SQ-001", "SQ-003", "SQ-004"),
+        partial(_numbering, "gateway-numbering", GATEWAY),
+    ),
+    Law(
+        "acks",
+        "An agent acks each data frame it gets, a repeat as duplicate, and never more than it got",
+        LOCAL_AGENT,
+        ("SQ-002", "SQ-007", "SQ-008", "SQ-010", "SQ-025", "SQ-026", "SQ-027", "WS-006"),
+        partial(_acks, "acks", LOCAL_AGENT, _agent_acks_within),
+    ),
+    Law(
+        "acked-at-once",
+        "A gateway acks each data frame on receipt, a repeat as duplicate, and never more than it got",
+        GATEWAY,
+        ("SQ-002", "SQ-034", "WS-006"),
+        partial(_acks, "acked-at-once", GATEWAY, _gateway_acks_within),
+    ),
+    Law(
+        "retransmission",
+        "An agent sends an unacked frame again with the same bytes, one ack timeout apart, three times at most",
+        LOCAL_AGENT,
+        ("SQ-019", "SQ-020", "SQ-021", "WS-022"),
+        partial(_retransmission, "retransmission", LOCAL_AGENT),
+    ),
+    Law(
+        "gateway-retransmission",
+        "A gateway sends an unacked frame again signed anew, one ack timeout apart, three times at most",
+        GATEWAY,
+        ("SQ-021", "SQ-022", "SQ-023", "WS-022"),
+        partial(_retransmission, "gateway-retransmission", GATEWAY),
+    ),
+)

@@ -1,0 +1,103 @@
+"""A job runs at most once, clause by clause."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.journal.events import SutChanged
+from lab.laws import Status
+from tests.laws.journals import JOB, SESSION, SESSION_2, Tale, uuid
+
+LAW = "job-at-most-once"
+RESULT = {"jobId": JOB, "outcome": "no_change"}
+
+
+def tale(how: str = "reference") -> Tale:
+    begun = Tale(how)
+    begun.connect()
+    begun.assign()
+    return begun
+
+
+def test_one_post_and_one_result_with_its_copy() -> None:
+    t = tale()
+    t.post()
+    t.la("job.result", 1, payload=RESULT)
+    t.la("job.result", 1, payload=RESULT)
+    assert t.status(LAW) is Status.HELD
+
+
+@pytest.mark.req("SQ-002", "SQ-008", "SQ-025")
+def test_a_second_accepted_post() -> None:
+    t = tale()
+    first, second = t.post(), t.post()
+    found = t.violation(LAW)
+    assert (found.due, found.entries) == ("one accepted POST /jobs", (first, second))
+
+
+def test_a_refused_post_ran_nothing() -> None:
+    t = tale()
+    t.post(503)
+    t.post()
+    assert t.status(LAW) is Status.HELD
+
+
+@pytest.mark.parametrize("how", ["reference", "attach"])
+def test_a_new_process_cannot_know(how: str) -> None:
+    t = tale(how)
+    t.post()
+    if how == "reference":
+        t.add(SutChanged("la", "killed"))
+        t.add(SutChanged("la", "started"))
+    t.post()
+    assert t.status(LAW) is Status.UNKNOWN
+
+
+@pytest.mark.req("SQ-008")
+def test_a_second_result_in_the_same_session() -> None:
+    t = tale()
+    first = t.la("job.result", 1, payload=RESULT)
+    second = t.la("job.result", 2, payload=RESULT)
+    found = t.violation(LAW)
+    assert (found.seen, found.entries) == ("a second job.result", (first, second))
+
+
+def test_the_result_again_in_a_new_session() -> None:
+    t = tale()
+    t.la("job.result", 1, payload=RESULT)
+    t.close()
+    t.connect("c2", SESSION_2, resume=(SESSION, 1))
+    t.la("job.result", 1, payload=RESULT)
+    assert t.status(LAW) is Status.HELD
+
+
+def test_the_result_again_after_the_job_was_assigned_again() -> None:
+    t = tale()
+    t.la("job.result", 1, payload=RESULT)
+    t.assign(2)
+    t.la("job.result", 2, payload=RESULT)
+    assert t.status(LAW) is Status.HELD
+
+
+@pytest.mark.req("SQ-025")
+def test_the_result_again_says_the_same() -> None:
+    t = tale()
+    first = t.la("job.result", 1, payload=RESULT)
+    t.close()
+    t.connect("c2", SESSION_2, resume=(SESSION, 1))
+    other = t.la("job.result", 1, payload={"jobId": JOB, "outcome": "failed"})
+    found = t.violation(LAW)
+    assert (found.seen, found.entries) == ("a job.result that differs from the one before", (first, other))
+
+
+def test_a_result_in_another_frame_of_the_lab() -> None:
+    t = tale()
+    t.la("job.result", 1, payload=RESULT)
+    t.la("job.result", 2, payload=RESULT, msg_id=uuid("x"), fate="copied", fault="f")
+    assert t.status(LAW) is Status.HELD
+
+
+def test_an_early_stop() -> None:
+    t = tale()
+    t.end("interrupted")
+    assert t.status(LAW) is Status.NOTHING

@@ -8,6 +8,7 @@
     │   ├── EnvironmentFault 3  a port, a disk, a program that never came up
     │   │   └── SutFault    3   the system under test died or never connected
     │   └── MisuseError     3   the lab's own code broke a rule of one of its parts
+    ├── NotApplicable       4   the agent cannot do what the scenario requires
     └── RemoteError         1   a peer sent what the protocol does not allow
         ├── WireError           … a message that is not a frame, with its wire code
         └── Agent2Error         … an answer of agent2 that is not the one due
@@ -101,6 +102,12 @@ class SutFault(EnvironmentFault):
 
 class MisuseError(LocalError):
     """The lab's own code broke a rule of one of its parts: a defect of the lab."""
+
+
+class NotApplicable(LabError):
+    """The agent does not announce what the scenario requires: the run says nothing, and is no pass."""
+
+    exit_status = ExitStatus.UNKNOWN
 
 
 class RemoteError(LabError):

@@ -11,6 +11,7 @@ Nothing here does I/O, reads a clock or draws a number: a shell moves the bytes,
     reliability  numbering, acks, retransmission, duplicates
     chunks       the rules of content.response series
     session      what outlives a connection
-    connection   the order of checks, and what both sides share
+    checks       the checks of a frame, and their order
+    connection   acks, refusals, liveness: what both sides share
     agent_side, gateway_side   a connection as each side sees it
 """

@@ -132,16 +132,24 @@ class AnchorWatch:
         return tuple(fault for fault, _ in self._armed)
 
     def see(self, frame: SeenFrame) -> tuple[Fault, ...]:
-        """The faults that fire at this frame; each fires once."""
+        """The faults that fire at this frame; each fires once.
+
+        A frame takes one frame fault. A further one that is due waits for the next frame that fits.
+        """
         fired: list[Fault] = []
         waiting: list[tuple[Fault, int]] = []
+        taken = False
         for fault, left in self._armed:
+            on_frame = FAULT_KINDS[fault.kind].acts is Acts.FRAME
             if fault.anchor is None or not _fits(fault.anchor, frame):
                 waiting.append((fault, left))
             elif left > 1:
                 waiting.append((fault, left - 1))
+            elif on_frame and taken:
+                waiting.append((fault, left))
             else:
                 fired.append(fault)
+                taken = taken or on_frame
         self._armed = waiting
         return tuple(fired)
 

@@ -41,6 +41,9 @@ LAB_ENVIRONMENT = (
     ("LAB_WORKSPACES", "{workspaces}"),
     ("LAB_TRUSTED_KEYS", "{trusted_keys}"),
     ("LAB_SIGNATURE_MODE", "{signature_mode}"),
+    ("LAB_STATE_DIR", "{home}/state"),
+    # CHAT-063: off by default. An agent still announces chat only when its agent2 lists it (CHAT-003).
+    ("LOCAL_AGENT_CHAT", "true"),
 )
 """The lab's own names for its values: what a program without a profile is given (SG-021)."""
 

@@ -113,7 +113,7 @@ def test_files_that_are_no_profile_are_refused(tmp_path: Path) -> None:
 def test_a_wrong_name_lists_the_profiles_and_the_nearest() -> None:
     with pytest.raises(UsageError) as caught:
         find_profile("lab-refrence", SHIPPED)
-    assert "deepdebug-local-agent, lab-reference." in str(caught.value)
+    assert "deepdebug-local-agent, lab-reference, node-agent." in str(caught.value)
     assert "Did you mean `lab-reference`?" in str(caught.value)
 
 
@@ -130,7 +130,7 @@ def test_a_shipped_profile_loads(name: str) -> None:
 
 
 def test_the_profiles_shipped() -> None:
-    assert profile_names(SHIPPED) == ("deepdebug-local-agent", "lab-reference")
+    assert profile_names(SHIPPED) == ("deepdebug-local-agent", "lab-reference", "node-agent")
 
 
 @pytest.mark.req("SG-021")
@@ -146,6 +146,8 @@ def test_the_reference_and_a_bare_command_get_the_same_variables() -> None:
         "LAB_WORKSPACES",
         "LAB_TRUSTED_KEYS",
         "LAB_SIGNATURE_MODE",
+        "LAB_STATE_DIR",
+        "LOCAL_AGENT_CHAT",
     ]
 
 

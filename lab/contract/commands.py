@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from lab.contract.coverage import Coverage
 
 
-@click.group()
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def contract() -> None:
     """Check the contract folders and count what the tests show of the requirements."""
 

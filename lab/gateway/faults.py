@@ -1,0 +1,59 @@
+"""Frame faults, at the gateway's socket: the one place that sees every frame of a chat leg."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from lab.faults.plan import FAULT_KINDS, Acts, AnchorWatch, Fault, SeenFrame
+from lab.journal.events import Frame
+
+REMEMBERED = 4096
+"""Frames whose type an ack can still be told by, and requests whose kind a chunk can be told by."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """What becomes of one frame. `link_faults` strike right behind it."""
+
+    fate: str = "passed"
+    fault: Fault | None = None
+    link_faults: tuple[Fault, ...] = ()
+
+
+class FrameFaults:
+    """Decides the fate of each frame by the faults that are armed; the first frame fault that fits wins."""
+
+    def __init__(self) -> None:
+        self.watch = AnchorWatch()
+        self._types: OrderedDict[str, str] = OrderedDict()
+        self._contents: OrderedDict[str, str] = OrderedDict()
+
+    def pass_frame(self, frame: Frame, sender: str) -> Passage:
+        """The passage of a frame that `sender` sent."""
+        fired = self.watch.see(self._seen(frame, sender))
+        on_frame = [fault for fault in fired if FAULT_KINDS[fault.kind].acts is Acts.FRAME]
+        on_link = tuple(fault for fault in fired if FAULT_KINDS[fault.kind].acts is Acts.LINK)
+        if not on_frame:
+            return Passage(link_faults=on_link)
+        fate = {"drop": "dropped", "duplicate": "passed", "hold": "delayed"}[on_frame[0].kind]
+        return Passage(fate, on_frame[0], on_link)
+
+    def _seen(self, frame: Frame, sender: str) -> SeenFrame:
+        if frame.msg_id is not None and frame.type is not None:
+            _remember(self._types, frame.msg_id, frame.type)
+        if frame.type == "content.request" and frame.request_id is not None:
+            _remember(self._contents, frame.request_id, str(frame.payload.get("kind")))
+        return SeenFrame(
+            type=frame.type or "?",
+            sender=sender,
+            of=self._types.get(str(frame.payload.get("ackMsgId"))) if frame.type == "ack" else None,
+            content=self._contents.get(frame.request_id) if frame.request_id is not None else None,
+            chunk=frame.chunk.get("index") if frame.chunk is not None else None,
+        )
+
+
+def _remember(table: OrderedDict[str, str], key: str, value: str) -> None:
+    table[key] = value
+    if len(table) > REMEMBERED:
+        table.popitem(last=False)

@@ -1,0 +1,404 @@
+"""The WebSocket shell of a gateway double: messages move between sockets, tap, frame faults and core."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any
+
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.protocol import State
+from websockets.server import ServerProtocol
+
+from lab.context import RunContext
+from lab.errors import EnvironmentFault
+from lab.faults.plan import Fault
+from lab.gateway.core import ContentNews, GatewayCore, JobNews, News, SessionNews
+from lab.gateway.faults import FrameFaults, Passage
+from lab.gateway.jobs import CallRefused, job_state
+from lab.gateway.relay import Answer
+from lab.gateway.socket import PARTING_SECONDS, Behind, CountingConnection, GatewaySocket
+from lab.journal.events import (
+    CallFailed,
+    FaultFired,
+    Frame,
+    JobMoved,
+    LoopLag,
+    SessionChanged,
+    SocketClosed,
+    SocketOpened,
+    SocketRefused,
+    TextMessage,
+    Undelivered,
+)
+from lab.protocol.connection import PING, PONG
+from lab.protocol.events import Close, Output, Transmit
+from lab.tap.content import ContentTap
+from lab.tap.frames import FrameTap
+
+MAX_MESSAGE_BYTES = 1 << 20
+"""Largest WebSocket message that is read at all, so that one above the frame limit can be answered by its code."""
+
+LAG_NOTED = 0.05
+"""Seconds by which a timer must be late to be noted in the journal."""
+
+LinkStrike = Callable[[Fault, int, int | None], None]
+"""Carries out a link fault behind a frame: the fault, the link's upstream-side port, and the offset in the stream
+towards the agent, None for a frame that came from it."""
+
+
+class GatewayServer:
+    """A gateway double on a loopback port. `tokens` maps each agent's id to its Bearer token."""
+
+    def __init__(
+        self,
+        ctx: RunContext,
+        name: str,
+        core: GatewayCore,
+        tap: FrameTap,
+        content_tap: ContentTap,
+        agents: Mapping[str, str],
+        tokens: Mapping[str, str],
+        host: str = "127.0.0.1",
+        port: int = 0,
+    ) -> None:
+        self.name = name
+        self.core = core
+        self.faults = FrameFaults()
+        self.strike_link: LinkStrike | None = None
+        self._ctx = ctx
+        self._tap = tap
+        self._content_tap = content_tap
+        self._agent_names = dict(agents)
+        self._tokens = dict(tokens)
+        self._host, self._port = host, port
+        self._server: Server | None = None
+        self._closed = False
+        self._accepted: dict[CountingConnection, None] = {}
+        self._held: dict[object, asyncio.TimerHandle] = {}
+        self._sockets: dict[str, GatewaySocket] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_due = 0.0
+        self._answers: dict[str, asyncio.Future[Answer]] = {}
+
+    async def start(self) -> None:
+        """Listen. A port that is taken raises `EnvironmentFault`."""
+        quiet = logging.getLogger("lab.gateway.websockets")
+        quiet.disabled = True
+        try:
+            self._server = await serve(
+                self._serve,
+                self._host,
+                self._port,
+                process_request=self._authenticate,
+                create_connection=self._accept,  # type: ignore[arg-type]  # a class is only called
+                compression=None,
+                ping_interval=None,
+                max_size=MAX_MESSAGE_BYTES,
+                close_timeout=2,
+                server_header=None,
+                logger=quiet,
+            )
+        except OSError as error:
+            raise EnvironmentFault(
+                f"{self.name}: cannot listen on {self._host}:{self._port}: {error.strerror}. "
+                "Choose another port with --port, or end what uses it."
+            ) from error
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where it listens."""
+        if self._server is None:
+            raise EnvironmentFault(f"{self.name} is not started")
+        host, port = next(iter(self._server.sockets)).getsockname()[:2]
+        return str(host), int(port)
+
+    async def close(self) -> None:
+        """Stop listening, end every socket, and answer who still waits for content with agent_offline.
+
+        Safe to call again. A peer that does not read, or never finished its upgrade, does not hold it up.
+        """
+        self._closed = True
+        self._disarm()
+        for held in self._held.values():
+            held.cancel()
+        self._held.clear()
+        if self._server is not None:
+            await self._end_sockets(self._server)
+        answers, self._answers = self._answers, {}
+        for request_id, future in answers.items():
+            if not future.done():
+                future.set_result(Answer(request_id, "error", code="agent_offline"))
+
+    async def _end_sockets(self, server: Server) -> None:
+        server.close()
+        for connection in self._accepted:
+            if connection.state is State.CONNECTING:
+                connection.transport.abort()
+        parting = asyncio.get_running_loop().call_later(PARTING_SECONDS, self._abort_all)
+        try:
+            await server.wait_closed()
+        finally:
+            parting.cancel()
+
+    def _abort_all(self) -> None:
+        for connection in self._accepted:
+            connection.transport.abort()
+
+    def _accept(self, protocol: ServerProtocol, server: Server, **settings: Any) -> CountingConnection:
+        connection = CountingConnection(protocol, server, **settings)
+        self._accepted[connection] = None
+        connection.connection_lost_waiter.add_done_callback(lambda _: self._accepted.pop(connection, None))
+        return connection
+
+    # The upgrade
+
+    def _authenticate(self, connection: ServerConnection, request: Request) -> Response | None:
+        # HS-002, WS-054: HTTP 401 without an upgrade.
+        given = request.headers.get_all("Authorization")
+        # Two credentials are none: nobody says which of them counts.
+        header = given[0] if len(given) == 1 else ""
+        agent_id = self._agent_of(header)
+        if agent_id is None:
+            reason = "no credential" if not given else "an unknown credential"
+            self._ctx.journal.record(self.name, SocketRefused(HTTPStatus.UNAUTHORIZED, reason))
+            return connection.respond(HTTPStatus.UNAUTHORIZED, "A valid Bearer credential is required.\n")
+        connection.username = agent_id
+        return None
+
+    def _agent_of(self, header: str) -> str | None:
+        found = None
+        for agent_id, token in self._tokens.items():
+            if hmac.compare_digest(header.encode("utf-8", "surrogateescape"), f"Bearer {token}".encode()):
+                found = agent_id
+        return found
+
+    # Messages
+
+    async def _serve(self, websocket: ServerConnection) -> None:
+        agent_id = websocket.username or ""
+        conn = self.core.connect(agent_id, self._ctx.now())
+        assert isinstance(websocket, CountingConnection)
+        socket = self._sockets[conn] = GatewaySocket(conn, agent_id, websocket, self._ctx.fail)
+        path = websocket.request.path.partition("?")[0] if websocket.request is not None else ""
+        self._guard(lambda: self._record_opened(conn, path, agent_id))
+        try:
+            async for message in websocket:
+                self._guard(lambda message=message: self._on_message(socket, message))  # type: ignore[misc]
+        except ConnectionClosed:
+            pass
+        finally:
+            # Before anything is waited for: nothing is written any more to a socket that is gone.
+            del self._sockets[conn]
+            self._guard(lambda: self._record_closed(socket))
+            self._guard(lambda: self._after(lambda now: self.core.closed(conn, now)))
+            await socket.end()
+
+    def _record_opened(self, conn: str, path: str, agent_id: str) -> None:
+        self._ctx.journal.record(self.name, SocketOpened(conn, path, self._agent_names[agent_id]))
+        self._rearm()
+
+    def _record_closed(self, socket: GatewaySocket) -> None:
+        code, by = socket.closing()
+        self._ctx.journal.record(self.name, SocketClosed(socket.conn, code, by))
+
+    def _guard(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as defect:  # noqa: BLE001  a defect of the lab must end the run as one
+            self._ctx.fail(defect)
+
+    def _on_message(self, socket: GatewaySocket, message: str | bytes) -> None:
+        if message in (PING, PONG):
+            self._note_text(socket, "la-to-cp", str(message))
+            self._receive(socket.conn, message)
+            return
+        frame = self._judge(socket.conn, "la-to-cp", message)
+        passage = self.faults.pass_frame(frame, self._agent_names[socket.agent_id])
+        cause = self._record_frame(frame, passage)
+        if passage.fate != "dropped":
+            self._note_body(frame, message, cause)
+        self._deliver(socket, message, frame, passage)
+        for fault in passage.link_faults:
+            self._strike(fault, socket.peer_port, None)
+
+    def _deliver(self, socket: GatewaySocket, message: str | bytes, frame: Frame, passage: Passage) -> None:
+        if passage.fate == "dropped":
+            return
+        if passage.fate == "delayed":
+            self._later(passage.fault, lambda: self._receive(socket.conn, message))
+            return
+        self._receive(socket.conn, message)
+        if passage.fault is not None:
+            self._record_copy(frame, passage.fault)
+            self._receive(socket.conn, message)
+
+    def _receive(self, conn: str, message: str | bytes) -> None:
+        if conn in self._sockets:
+            self._after(lambda now: self.core.receive_untrusted(conn, message, now))
+
+    def _later(self, fault: Fault | None, action: Callable[[], None]) -> None:
+        seconds = fault.seconds if fault is not None and fault.seconds is not None else 0.0
+        key = object()
+
+        def act() -> None:
+            del self._held[key]
+            self._guard(action)
+
+        self._held[key] = asyncio.get_running_loop().call_later(seconds, act)
+
+    # Judging and recording
+
+    def _judge(self, conn: str, direction: str, message: str | bytes) -> Frame:
+        return self._tap.judge(conn, direction, message, self._ctx.now())
+
+    def _record_frame(self, frame: Frame, passage: Passage) -> int:
+        fault = passage.fault
+        event = frame if fault is None else replace(frame, fate=passage.fate, fault=fault.id)
+        entry = self._ctx.journal.record(self.name, event)
+        if fault is not None:
+            self._ctx.journal.record(
+                self.name, FaultFired(fault.id, fault.kind, fault.target, {"frame": entry.n}), entry.n
+            )
+        return entry.n
+
+    def _record_copy(self, frame: Frame, fault: Fault) -> None:
+        self._ctx.journal.record(self.name, replace(frame, fate="copied", fault=fault.id))
+
+    def _note_body(self, frame: Frame, message: str | bytes, cause: int) -> None:
+        body = self._content_tap.see(frame, message)
+        if body is not None:
+            self._ctx.journal.record(self.name, body, cause)
+
+    def _note_text(self, socket: GatewaySocket, direction: str, text: str) -> None:
+        self._ctx.journal.record(self.name, TextMessage(socket.conn, direction, text, len(text)))
+
+    # What the core wants
+
+    def after(self, action: Callable[[float], None]) -> None:
+        """Let a caller act on the core at lab time, then carry out what follows from it."""
+        self._after(action)
+
+    def _after(self, action: Callable[[float], None]) -> None:
+        try:
+            action(self._ctx.now())
+        finally:
+            for conn, output in self.core.take_output():
+                socket = self._sockets.get(conn)
+                if socket is not None:
+                    self._write(socket, output)
+            for news in self.core.take_news():
+                self._tell(news)
+            self._rearm()
+
+    def _write(self, socket: GatewaySocket, output: Output) -> None:
+        if isinstance(output, Close):
+            socket.put(output)
+        elif output.text in (PING, PONG):
+            self._note_text(socket, "cp-to-la", output.text)
+            socket.put(output)
+        else:
+            self._write_frame(socket, output)
+
+    def _write_frame(self, socket: GatewaySocket, output: Transmit) -> None:
+        frame = self._judge(socket.conn, "cp-to-la", output.text)
+        passage = self.faults.pass_frame(frame, self.name)
+        cause = self._record_frame(frame, passage)
+        behind = self._striker(socket, passage.link_faults)
+        if passage.fate == "dropped":
+            # What strikes behind a lost frame strikes where it would have ended.
+            socket.put(None, behind)
+            return
+        self._note_body(frame, output.text, cause)
+        if passage.fate == "delayed":
+            self._later(passage.fault, lambda: self._put_held(socket, output, behind))
+            return
+        socket.put(output, behind)
+        if passage.fault is not None:
+            self._record_copy(frame, passage.fault)
+            socket.put(output)
+
+    def _put_held(self, socket: GatewaySocket, output: Transmit, behind: Behind | None) -> None:
+        if socket.conn in self._sockets:
+            socket.put(output, behind)
+
+    def _striker(self, socket: GatewaySocket, faults: tuple[Fault, ...]) -> Behind | None:
+        if not faults:
+            return None
+        port = socket.peer_port
+
+        def strike(offset: int) -> None:
+            for fault in faults:
+                self._guard(lambda fault=fault: self._strike(fault, port, offset))  # type: ignore[misc]
+
+        return strike
+
+    def _strike(self, fault: Fault, port: int, offset: int | None) -> None:
+        if self.strike_link is not None:
+            self.strike_link(fault, port, offset)
+
+    def _rearm(self) -> None:
+        due = self.core.next_timeout()
+        if due is None or self._closed:
+            self._disarm()
+            return
+        # Every message moves a limit back; a timer that comes early finds nothing due and is set anew.
+        if self._timer is not None and self._timer_due <= due:
+            return
+        self._disarm()
+        self._timer_due = due
+        self._timer = asyncio.get_running_loop().call_at(self._ctx.clock.loop_time(due), self._on_timer, due)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _on_timer(self, due: float) -> None:
+        self._timer = None
+        lag = self._ctx.now() - due
+        if lag > LAG_NOTED:
+            self._ctx.journal.record(self.name, LoopLag(round(lag, 6)))
+        # A clock that reads a hair less than what was asked for would find nothing due, for ever.
+        self._guard(lambda: self._after(lambda now: self.core.handle_timeout(max(now, due))))
+
+    # News
+
+    def _tell(self, news: News) -> None:
+        journal = self._ctx.journal
+        match news:
+            case SessionNews():
+                name = self._agent_names[news.agent_id]
+                journal.record(self.name, SessionChanged(news.conn, news.state, name, news.session_id, news.detail))
+            case ContentNews():
+                self._answered(news.answer)
+            case JobNews():
+                # The frames that moved the job are in the journal already; this wakes whoever waits for it.
+                journal.record(self.name, JobMoved(news.job.job_id, job_state(news.job)))
+            case _:
+                journal.record(self.name, Undelivered(news.conn, news.seq, news.type, news.code))
+
+    def _answered(self, answer: Answer) -> None:
+        if answer.code is not None:
+            self._ctx.journal.record(self.name, CallFailed("content", answer.code, request_id=answer.request_id))
+        future = self._answers.pop(answer.request_id, None)
+        if future is not None and not future.done():
+            future.set_result(answer)
+
+    async def content(self, agent_id: str, kind: str, ref: str) -> Answer:
+        """Ask an agent for content and wait for its answer or its failure. Raises `CallRefused`."""
+        if self._closed:
+            raise CallRefused("AGENT_OFFLINE", "the gateway has ended")
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def ask(now: float) -> None:
+            self._answers[self.core.request_content(agent_id, kind, ref, now)] = future
+
+        self._after(ask)
+        return await future

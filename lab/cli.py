@@ -1,0 +1,188 @@
+"""The commands, thin: names, options and help. What a command needs is imported when it is called."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+import lab
+from lab.errors import ExitStatus, LabError
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+LAZY = {"contract": "lab.contract.commands:contract", "serve": "lab.commands.serve:serve"}
+"""Groups that are imported when they are called or asked for help."""
+
+SET_HELP = "Set a value of the scenario (gateway.tenant_mode=hosted) or a profile's blank (sut.NAME=VALUE)."
+AGENT_HELP = "reference, attach, a profile of scenarios/profiles/, or a command line."
+
+
+class LazyGroup(click.Group):
+    """A group that knows its larger parts by name only."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, sorted."""
+        return sorted((*super().list_commands(ctx), *LAZY))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command by its name."""
+        if cmd_name not in LAZY:
+            return super().get_command(ctx, cmd_name)
+        from importlib import import_module
+
+        module, _, name = LAZY[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing any."""
+        rows = [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
+        rows += [("contract", "The contract and the requirements: what the tests show of them.")]
+        rows += [("serve", "One double, or the reference Local Agent, as a program of its own.")]
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(rows))
+
+
+@click.group(cls=LazyGroup, context_settings=CONTEXT)
+@click.version_option(lab.__version__, prog_name="lab")
+def cli() -> None:
+    """Drive a program through doubles of all around it, break the network on purpose, see which promises held.
+
+    Exit status: 0 all promises held, 1 a promise broke, 2 the scenario or the usage is wrong, 3 the lab or its
+    environment failed, 4 unknown (a fault never fired, a law that had to be judged was not), 130 after Ctrl-C.
+    """
+
+
+def _settings(values: Sequence[str]) -> dict[str, str]:
+    settings = {}
+    for value in values:
+        name, equals, text = value.partition("=")
+        if not equals or not name:
+            raise click.BadParameter(f"`{value}` is not of the form NAME=VALUE", param_hint="--set")
+        settings[name] = text
+    return settings
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE|DIR…")
+@click.option(
+    "--seed", type=click.IntRange(0), help="Seed of all that is drawn; by default the scenario's own, else a fresh one."
+)
+@click.option(
+    "--set",
+    "sets",
+    multiple=True,
+    metavar="K=V",
+    help=SET_HELP,
+)
+@click.option("--local-agent", metavar="WHAT", help=AGENT_HELP)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs"),
+    show_default=True,
+    help="Where runs leave files.",
+)
+@click.option("--junit", type=click.Path(path_type=Path, dir_okay=False), help="Write JUnit XML over all runs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only scenarios with this tag; repeatable.")
+def run(
+    paths: tuple[Path, ...],
+    seed: int | None,
+    sets: tuple[str, ...],
+    local_agent: str | None,
+    out: Path,
+    junit: Path | None,
+    as_json: bool,
+    tags: tuple[str, ...],
+) -> ExitStatus:
+    """Run scenarios, one after the other, and judge every law in each."""
+    from lab.commands.run import RunCommand
+
+    return RunCommand(paths, seed, _settings(sets), local_agent, out, junit, as_json, tags).carry_out()
+
+
+@cli.command("list")
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE|DIR]…")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_scenarios(paths: tuple[Path, ...], as_json: bool) -> ExitStatus:
+    """List scenarios with their promise (those of scenarios/ by default)."""
+    from lab.commands.scenarios import list_command
+
+    return list_command(paths, as_json)
+
+
+@cli.command()
+@click.argument("paths", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE|DIR]…")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def validate(paths: tuple[Path, ...], as_json: bool) -> ExitStatus:
+    """Check scenarios without running them; every mistake is told at its place."""
+    from lab.commands.scenarios import validate_command
+
+    return validate_command(paths, as_json)
+
+
+@cli.command()
+@click.argument("identifier", metavar="ID")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def explain(identifier: str, as_json: bool) -> ExitStatus:
+    """Explain a law, a requirement, a wire error code or its close code."""
+    from lab.commands.explain import explain_command
+
+    return explain_command(identifier, as_json)
+
+
+def run_command_line(arguments: Sequence[str]) -> int:
+    """Run a command; errors that a user can cause are one clear sentence each, never a traceback."""
+    return _guarded(lambda: _call(arguments))
+
+
+def _call(arguments: Sequence[str]) -> Any:
+    # Not `cli.main`, which takes a reader that went away for a failure.
+    try:
+        with cli.make_context("lab", list(arguments)) as ctx:
+            return cli.invoke(ctx)
+    except click.exceptions.Exit as asked:
+        return asked.exit_code
+
+
+def _guarded(command: Callable[[], Any]) -> int:
+    try:
+        status = command()
+        sys.stdout.flush()
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.ctx.get_help() if error.ctx is not None else "")
+        return ExitStatus.USAGE
+    except click.ClickException as error:
+        error.show()
+        return ExitStatus.USAGE
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("lab: interrupted", err=True)
+        return ExitStatus.INTERRUPTED
+    except LabError as error:
+        click.echo(f"lab: {error}", err=True)
+        return error.exit_status
+    except BrokenPipeError:
+        # The reader went away; what is left in the buffer must not raise again at exit.
+        _silence()
+        return ExitStatus.HELD
+    except OSError as error:
+        # Commands turn what they meet into sentences of their own, so this is the output's.
+        _silence()
+        click.echo(f"lab: the output could not be written: {error.strerror}.", err=True)
+        return ExitStatus.LAB_FAILED
+    except Exception as defect:  # noqa: BLE001  not 1, which would say that a promise broke
+        traceback.print_exception(defect)
+        click.echo(f"lab: a defect of the lab: {type(defect).__name__}; the lines above say where.", err=True)
+        return ExitStatus.LAB_FAILED
+    return int(status) if isinstance(status, int) else ExitStatus.HELD
+
+
+def _silence() -> None:
+    """What is left in the buffer of standard output must not raise again at the interpreter's end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

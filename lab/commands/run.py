@@ -1,0 +1,173 @@
+"""`lab run`: load every scenario first, then run one after the other, and leave with the worst exit status."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import shlex
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.text import Text
+
+from lab.commands.loading import load
+from lab.errors import EnvironmentFault, ExitStatus, UsageError
+from lab.report.console import ConsoleReport, PatientConsole
+from lab.report.junit import junit_text, write_junit
+from lab.report.page import page_text
+from lab.report.result import result_json
+from lab.run.agents import ATTACH, REFERENCE, profile_of
+from lab.run.folder import write_private
+from lab.run.interrupts import held_back
+from lab.run.runner import RunOptions, RunResult, check_requires, run_scenario
+from lab.scenario.loader import find_scenarios, project_root, resolved_yaml
+from lab.scenario.model import Scenario
+
+BLANK_PREFIX = "sut."
+SEED_BITS = 32
+DEFAULT_OUT = Path("runs")
+SEVERITY = (
+    ExitStatus.INTERRUPTED,
+    ExitStatus.LAB_FAILED,
+    ExitStatus.USAGE,
+    ExitStatus.BROKEN,
+    ExitStatus.UNKNOWN,
+    ExitStatus.HELD,
+)
+"""Which exit status several runs together have: the first of these that any of them has."""
+
+
+@dataclass(frozen=True)
+class RunCommand:
+    """The options of `lab run`, as the command line gave them."""
+
+    paths: Sequence[Path]
+    seed: int | None
+    settings: Mapping[str, str]
+    local_agent: str | None
+    out: Path
+    junit: Path | None
+    as_json: bool
+    tags: Sequence[str] = ()
+
+    def carry_out(self) -> ExitStatus:
+        """Run everything. Raises `UsageError` before the first run if any scenario or option is wrong."""
+        scenarios = self._chosen([self._load(path) for path in find_scenarios(self.paths)])
+        self._check_junit()
+        console = PatientConsole(stderr=self.as_json, quiet=self.as_json)
+        results: list[RunResult] = []
+        for number, scenario in enumerate(scenarios):
+            if number:
+                console.say(Text())
+            results.append(self._one(scenario, ConsoleReport(console)))
+            if results[-1].interrupted:
+                break
+        statuses = [result.verdict.outcome.exit_status for result in results]
+        statuses += [ExitStatus.INTERRUPTED] if results[-1].interrupted else []
+        worst = next(status for status in SEVERITY if status in statuses)
+        self._tell(results, worst, console)
+        if console.failure is not None:
+            raise EnvironmentFault(f"the output could not be written: {console.failure.strerror}.")
+        return worst
+
+    def _chosen(self, scenarios: Sequence[Scenario]) -> Sequence[Scenario]:
+        """Those with one of the wanted tags; all when no tag is wanted."""
+        if not self.tags:
+            return scenarios
+        chosen = [scenario for scenario in scenarios if set(self.tags) & set(scenario.tags)]
+        if not chosen:
+            known = sorted({tag for scenario in scenarios for tag in scenario.tags})
+            raise UsageError(
+                f"no scenario has the tag {' or '.join(self.tags)}; there are: {', '.join(known) or 'none'}."
+            )
+        return chosen
+
+    def _check_junit(self) -> None:
+        """Before the first run, so that no run is in vain."""
+        if self.junit is not None and not os.access(self.junit.parent, os.W_OK | os.X_OK):
+            raise UsageError(f"--junit {self.junit}: no file can be made in that folder. Name another place.")
+
+    def _load(self, path: Path) -> Scenario:
+        scenario = load(path, self._overrides)
+        uses = [self.local_agent] if self.local_agent is not None else [s.use for s in scenario.local_agents.values()]
+        check_requires(scenario, self.local_agent)
+        for use in uses:
+            if use not in (REFERENCE, ATTACH):
+                profile_of(use, _profiles(path))
+        return scenario
+
+    @property
+    def _overrides(self) -> dict[str, str]:
+        return {name: value for name, value in self.settings.items() if not name.startswith(BLANK_PREFIX)}
+
+    def _one(self, scenario: Scenario, report: ConsoleReport) -> RunResult:
+        def show(text: str) -> None:
+            report.pause()
+            sys.stderr.write(text)
+
+        seed = self._seed_of(scenario)
+        options = RunOptions(
+            out=self.out,
+            seed=seed,
+            local_agent=self.local_agent,
+            blanks={
+                name.removeprefix(BLANK_PREFIX): value
+                for name, value in self.settings.items()
+                if name.startswith(BLANK_PREFIX)
+            },
+            profiles=_profiles(scenario.file),
+            repeat_command=self._again(scenario, seed),
+            resolved=resolved_yaml(scenario.file, self._overrides),
+            show=show,
+        )
+        result = asyncio.run(run_scenario(scenario, options, report.listen))
+        with held_back() as late:
+            try:
+                _write_views(result)
+            finally:
+                report.result(result)
+        return replace(result, interrupted=result.interrupted or late.came)
+
+    def _seed_of(self, scenario: Scenario) -> int:
+        """The command line's, the scenario's, or a fresh one, which the run then tells."""
+        if self.seed is not None:
+            return self.seed
+        return scenario.seed if scenario.seed is not None else secrets.randbits(SEED_BITS)
+
+    def _again(self, scenario: Scenario, seed: int) -> str:
+        words = ["lab", "run", str(scenario.file), "--seed", str(seed)]
+        if self.local_agent is not None:
+            words += ["--local-agent", self.local_agent]
+        for name, value in self.settings.items():
+            words += ["--set", f"{name}={value}"]
+        if self.out != DEFAULT_OUT:
+            words += ["--out", str(self.out)]
+        return shlex.join(words)
+
+    def _tell(self, results: Sequence[RunResult], worst: ExitStatus, console: PatientConsole) -> None:
+        if self.junit is not None:
+            write_junit(self.junit, results)
+        if self.as_json:
+            print(json.dumps({"exitStatus": int(worst), "runs": [result_json(result) for result in results]}, indent=2))
+        elif len(results) > 1:
+            held = sum(result.verdict.outcome.exit_status is ExitStatus.HELD for result in results)
+            console.say(Text(f"\n{held} of {len(results)} scenarios passed"))
+
+
+def _profiles(scenario_file: Path) -> Path:
+    return project_root(scenario_file) / "scenarios" / "profiles"
+
+
+def _write_views(result: RunResult) -> None:
+    """The files beside the journal."""
+    write_private(result.folder / "result.json", json.dumps(result_json(result), indent=2) + "\n")
+    write_private(result.folder / "junit.xml", junit_text([result]))
+    write_private(result.folder / "report.html", page_text(result))
+    if result.defects:
+        texts = ["".join(traceback.format_exception(defect)) for defect in result.defects]
+        write_private(result.folder / "defects.txt", "\n".join(texts))

@@ -1,0 +1,55 @@
+"""`lab list` and `lab validate`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from lab.commands.loading import load
+from lab.errors import ExitStatus, ScenarioErrors, UsageError
+from lab.scenario.loader import find_scenarios
+
+DEFAULT = (Path("scenarios"),)
+
+
+def list_command(paths: Sequence[Path], as_json: bool) -> ExitStatus:
+    """Print each scenario's name, promise and tags."""
+    scenarios = [load(path) for path in find_scenarios(paths or DEFAULT)]
+    if as_json:
+        rows = [
+            {"scenario": one.name, "about": one.about, "tags": list(one.tags), "file": str(one.file)}
+            for one in scenarios
+        ]
+        click.echo(json.dumps(rows, indent=2))
+        return ExitStatus.HELD
+    width = max(len(one.name) for one in scenarios)
+    for one in scenarios:
+        tags = f"   [{' '.join(one.tags)}]" if one.tags else ""
+        click.echo(f"{one.name:<{width}}   {one.about}{tags}")
+    return ExitStatus.HELD
+
+
+def validate_command(paths: Sequence[Path], as_json: bool) -> ExitStatus:
+    """Load each scenario and print every mistake."""
+    files = find_scenarios(paths or DEFAULT)
+    mistakes: dict[str, list[str]] = {}
+    for path in files:
+        try:
+            load(path)
+        except ScenarioErrors as errors:
+            mistakes[str(path)] = [str(error) for error in errors.errors]
+        except UsageError as error:
+            mistakes[str(path)] = [str(error)]
+    if as_json:
+        rows = [{"file": str(path), "mistakes": mistakes.get(str(path), [])} for path in files]
+        click.echo(json.dumps(rows, indent=2))
+    else:
+        for path in files:
+            for mistake in mistakes.get(str(path), []):
+                click.echo(mistake, err=True)
+        wrong = len(mistakes)
+        click.echo(f"{len(files) - wrong} of {len(files)} scenarios are sound")
+    return ExitStatus.USAGE if mistakes else ExitStatus.HELD

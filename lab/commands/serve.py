@@ -1,0 +1,259 @@
+"""`lab serve`: one double, or the reference Local Agent, as a program of its own, until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Protocol
+
+import click
+
+from lab.context import Clock, RunContext
+from lab.errors import EnvironmentFault, ExitStatus, UsageError
+from lab.journal.events import (
+    Agent2Job,
+    Agent2Request,
+    Frame,
+    SessionChanged,
+    SocketClosed,
+    SocketOpened,
+    SocketRefused,
+)
+from lab.journal.writer import Entry, Journal
+
+AGENT_NAME = "local_agent"
+
+
+class Part(Protocol):
+    """Something that was started and must be ended."""
+
+    async def close(self) -> None:
+        """End it."""
+
+
+Start = Callable[[RunContext], Awaitable[Sequence[Part]]]
+
+PORT = click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; 0 takes a free one.")
+JOURNAL = click.option(
+    "--journal", type=click.Path(path_type=Path, dir_okay=False), help="Write the journal to this file (0600)."
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def serve() -> None:
+    """One double, or the reference Local Agent, as a program of its own.
+
+    What it prints at its start holds credentials on purpose: the other side needs them.
+    """
+
+
+@serve.command()
+@PORT
+@click.option("--tenant-mode", type=click.Choice(["client", "hybrid", "hosted"]), default="client", show_default=True)
+@click.option("--revision", type=click.Choice(["2.0", "2.1", "2.2", "2.3"]), default="2.3", show_default=True)
+@click.option("--control-port", type=click.IntRange(0, 65535), default=0, help="Port of the control API on 127.0.0.1.")
+@JOURNAL
+def gateway(port: int, tenant_mode: str, revision: str, control_port: int, journal: Path | None) -> ExitStatus:
+    """The gateway double for one Local Agent, whose environment is printed, with an HTTP API to give it jobs."""
+
+    async def start(ctx: RunContext) -> Sequence[Part]:
+        from lab.gateway.control import ControlApi
+        from lab.protocol.contract import default_contract_folder
+        from lab.run.identity import draw_identity
+        from lab.run.world import make_gateway
+        from lab.scenario.model import GatewaySpec
+        from lab.sut.profile import LAB_ENVIRONMENT
+
+        identity = draw_identity(ctx, (AGENT_NAME,), (), ("gateway",))
+        spec = GatewaySpec("gateway", tenant_mode=tenant_mode, revision=revision)
+        server = make_gateway(ctx, spec, (AGENT_NAME,), identity, default_contract_folder(), port)
+        await server.start()
+        host, bound = server.address
+        signer, agent = identity.signers["gateway"], identity.agents[AGENT_NAME]
+        control_token = ctx.secret_draws("control", "token").token()
+        names = {agent.agent_id: AGENT_NAME}
+        control = ControlApi(server, names, control_token, ctx.draws("control", "jobId").uuid, port=control_port)
+        try:
+            await control.start()
+        except EnvironmentFault:
+            await server.close()
+            raise
+        click.echo(f"gateway double at ws://{host}:{bound}/agent; a Local Agent needs")
+        _show_environment(
+            {
+                "LAB_GATEWAY_WS_URL": f"ws://{host}:{bound}/agent",
+                "LAB_GATEWAY_TOKEN": agent.gateway_token,
+                "LAB_TENANT_ID": identity.tenant_id,
+                "LAB_AGENT_ID": agent.agent_id,
+                "LAB_TRUSTED_KEYS": _key_text(signer.key_id, signer.public_key),
+            },
+            [name for name, _ in LAB_ENVIRONMENT],
+        )
+        click.echo("jobs are given over HTTP, for instance")
+        click.echo(f"export LAB_CONTROL_TOKEN={control_token}")
+        click.echo(
+            f'curl -H "Authorization: Bearer $LAB_CONTROL_TOKEN" {control.url}/jobs '
+            """-d '{"kind": "chat", "inputs": ["Where is the tax rate set?"]}'"""
+        )
+        sys.stdout.flush()
+        return [control, server]
+
+    return _serve(start, journal)
+
+
+@serve.command()
+@PORT
+@click.option("--kinds", default="fix,implement,chat", show_default=True, help="Kinds of job, separated by commas.")
+@click.option("--script", "scripts", multiple=True, metavar="KIND=FILE", help="Script of a kind; repeatable.")
+@JOURNAL
+def agent2(port: int, kinds: str, scripts: tuple[str, ...], journal: Path | None) -> ExitStatus:
+    """The agent2 double, whose URL and token are printed."""
+    from lab.agent2.script import load_script
+
+    served = _kinds(kinds)
+    loaded = {kind: load_script(path) for kind, path in _script_files(scripts, served).items()}
+
+    async def start(ctx: RunContext) -> Sequence[Part]:
+        from lab.agent2.engine import Engine
+        from lab.agent2.server import Agent2Server
+
+        canaries = {
+            name: ctx.secret_draws("canary", name).token() for script in loaded.values() for name in script.canaries
+        }
+        token = ctx.secret_draws("agent2", "token").token()
+        tenant_id = os.environ.get("LAB_TENANT_ID", ctx.draws("run", "tenantId").uuid())
+        engine = Engine(served, loaded, tenant_id, canaries)
+        server = Agent2Server(ctx, "agent2", engine, token, port=port)
+        await server.start()
+        click.echo(f"agent2 double at {server.url}/local/v1; a Local Agent needs")
+        _show_environment({"LAB_AGENT2_URL": server.url, "LAB_AGENT2_TOKEN": token}, [])
+        return [server]
+
+    return _serve(start, journal)
+
+
+@serve.command("local-agent")
+@JOURNAL
+def local_agent(journal: Path | None) -> ExitStatus:
+    """The reference Local Agent, told by LAB_… variables what `lab serve gateway` and `agent2` print."""
+    from lab.localagent.config import from_environment
+
+    config, warnings = from_environment(os.environ)
+    for warning in warnings:
+        click.echo(f"lab: {warning}", err=True)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+
+    async def start(ctx: RunContext) -> Sequence[Part]:
+        from lab.localagent.agent import LocalAgent
+        from lab.protocol.contract import Contract, default_contract_folder
+
+        agent = LocalAgent(ctx, AGENT_NAME, config, Contract.load(default_contract_folder()))
+        await agent.start()
+        return [agent]
+
+    return _serve(start, journal)
+
+
+def _kinds(text: str) -> tuple[str, ...]:
+    from lab.agent2.engine import SERVED_KINDS
+
+    kinds = tuple(dict.fromkeys(kind.strip() for kind in text.split(",")))
+    for kind in kinds:
+        if kind not in SERVED_KINDS:
+            raise UsageError(f"--kinds: seen `{kind}`, due are some of {', '.join(SERVED_KINDS)}, separated by commas.")
+    return kinds
+
+
+def _script_files(scripts: tuple[str, ...], kinds: tuple[str, ...]) -> dict[str, Path]:
+    files = {}
+    for text in scripts:
+        kind, equals, path = text.partition("=")
+        if not equals:
+            raise UsageError(f"--script {text}: due is KIND=FILE, such as chat=fixtures/agent2/short-answer.yaml")
+        if kind not in kinds:
+            raise UsageError(f"--script {text}: `{kind}` is none of --kinds: {', '.join(kinds)}.")
+        files[kind] = Path(path)
+    return files
+
+
+def _key_text(key_id: str, raw: bytes) -> str:
+    import base64
+
+    return f"{key_id}={base64.b64encode(raw).decode()}"
+
+
+def _show_environment(values: Mapping[str, str], all_names: Sequence[str]) -> None:
+    for name, value in values.items():
+        click.echo(f"export {name}={shlex.quote(value)}")
+    left = [name for name in all_names if name not in values]
+    if left:
+        click.echo(f"# and {', '.join(left)} of its own or of `lab serve agent2`")
+    sys.stdout.flush()
+
+
+def _serve(start: Start, journal: Path | None) -> ExitStatus:
+    return asyncio.run(_until_stopped(start, journal))
+
+
+async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
+    loop = asyncio.get_running_loop()
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    clock = Clock(loop.time, time.time_ns() // 1_000_000)
+    try:
+        journal = Journal(clock.now, path, keep=False)
+    except OSError as error:
+        raise EnvironmentFault(f"--journal {path}: {error.strerror}. Name a file that can be written.") from error
+    # Nobody repeats a server's life by its seed, so its ids are nobody's to guess.
+    ctx = RunContext(secrets.randbits(63), clock, journal, secret_seed=secrets.randbits(128))
+    journal.listen(_tell)
+    parts = await start(ctx)
+    try:
+        await stopped.wait()
+    finally:
+        for part in parts:
+            await part.close()
+        journal.close()
+    if ctx.defects:
+        raise EnvironmentFault(f"a defect of the lab: {type(ctx.defects[0]).__name__}")
+    return ExitStatus.HELD
+
+
+def _tell(entry: Entry) -> None:
+    """A line for what a person at the terminal wants to see; never content."""
+    words = _words(entry.event)
+    if words:
+        # Whoever read it may have gone; the double goes on.
+        with suppress(OSError):
+            click.echo(f"{entry.t:9.3f}  {words}", err=True)
+
+
+def _words(event: object) -> str:
+    match event:
+        case SocketOpened():
+            return f"socket {event.conn} opened"
+        case SocketRefused():
+            return f"socket refused: HTTP {event.status}, {event.reason}"
+        case SocketClosed():
+            return f"socket {event.conn} closed: {event.code} by {event.by}"
+        case SessionChanged():
+            return f"session {event.state} on {event.conn}"
+        case Frame():
+            arrow = "->" if event.direction == "la-to-cp" else "<-"
+            return f"{arrow} {event.type or 'no frame'} seq {event.seq if event.seq is not None else '?'}"
+        case Agent2Request():
+            return f"{event.method} {event.route} {event.status}"
+        case Agent2Job():
+            return f"job {event.job_id} {event.state}"
+        case _:
+            return ""

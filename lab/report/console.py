@@ -1,0 +1,136 @@
+"""The terminal's view of a run: a line a step while it goes on, and the verdict at its end."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from rich.console import Console
+from rich.status import Status
+from rich.text import Text
+
+from lab.journal.events import StepEnded, StepStarted
+from lab.journal.writer import Entry, Journal
+from lab.report.words import HEADS, MEANINGS, details, figures_line, headline, laws_line
+from lab.run.folder import latest
+from lab.run.runner import RunResult
+from lab.run.verdict import Finding, Outcome
+from lab.scenario.model import Scenario
+
+TITLE_WIDTH = 30
+MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "interrupted": ("■", "yellow")}
+FAULT_MARK = ("⚡", "yellow")
+STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red"}
+FINDINGS_SHOWN = 8
+"""Findings printed in full; the others are counted, and stand in the report."""
+
+
+class PatientConsole(Console):
+    """A console whose reader may go away, or whose disk may be full: the run goes on in silence."""
+
+    failure: OSError | None = None
+    """Why it fell silent, unless its reader went away."""
+
+    def on_broken_pipe(self) -> None:
+        """Called by rich when the pipe is closed; its own way would end the program."""
+        self._fall_silent()
+
+    def say(self, text: Text) -> None:
+        """Print without wrapping; never raises for what the other side does."""
+        try:
+            self.print(text, soft_wrap=True, highlight=False)
+        except OSError as error:
+            self.failure = error
+            self._fall_silent()
+
+    def _fall_silent(self) -> None:
+        self.quiet = True
+        # What is left in the buffer must not raise again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+
+
+class ConsoleReport:
+    """Prints to `console`. On a terminal the step that runs is shown with a spinner."""
+
+    def __init__(self, console: PatientConsole) -> None:
+        self._console = console
+        self._started: dict[int, tuple[StepStarted, float]] = {}
+        self._status: Status | None = None
+
+    def listen(self, scenario: Scenario, seed: int, journal: Journal) -> None:
+        """Begin with a scenario."""
+        title = Text(f"{scenario.name} · {scenario.about}", style="bold")
+        title.append(f"      seed {seed} · real clock", style="dim")
+        self._print(title)
+        journal.listen(self._take)
+
+    def _take(self, entry: Entry) -> None:
+        event = entry.event
+        if isinstance(event, StepStarted):
+            self._started[event.index] = (event, entry.t)
+            if self._console.is_terminal:
+                self._status = self._console.status(f"{event.title} …")
+                self._status.start()
+        elif isinstance(event, StepEnded):
+            self.pause()
+            self._step(event, entry.t)
+
+    def pause(self) -> None:
+        """Take the spinner away, so that something else can be printed."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+    def _step(self, ended: StepEnded, t: float) -> None:
+        started, since = self._started[ended.index]
+        mark, style = MARKS[ended.outcome]
+        if started.step == "fault" and ended.outcome == "done":
+            mark, style = FAULT_MARK
+        line = Text("  ")
+        line.append(mark, style=style)
+        line.append(f" {started.title:<{TITLE_WIDTH}} {t - since:6.1f} s   ")
+        line.append(ended.note.splitlines()[0] if ended.note else "", style="dim" if ended.outcome == "done" else "red")
+        line.rstrip()
+        self._print(line)
+
+    def result(self, result: RunResult) -> None:
+        """The verdict, what broke, and where the files are."""
+        self.pause()
+        verdict = result.verdict
+        for line in (laws_line(verdict), figures_line(verdict.figures)):
+            self._print(Text(f"  {line}", style="dim"))
+        for finding in verdict.findings[:FINDINGS_SHOWN]:
+            self._finding(finding, str(result.scenario.file))
+        hidden = len(verdict.findings) - FINDINGS_SHOWN
+        if hidden > 0:
+            self._print(Text(f"… and {hidden} more in the report"))
+        self._last_line(result)
+
+    def _finding(self, finding: Finding, scenario_file: str) -> None:
+        line = Text(f"{HEADS[finding.outcome]:<5} ", style=STYLES.get(finding.outcome, "bold yellow"))
+        line.append(headline(finding), style="default")
+        self._print(line)
+        for word, text in details(finding, scenario_file):
+            row = Text(f"      {word:<6} ", style="dim")
+            row.append(text.strip().replace("\n", f"\n{' ' * 13}"), style="default")
+            self._print(row)
+
+    def _last_line(self, result: RunResult) -> None:
+        outcome = result.verdict.outcome
+        line = Text(HEADS[outcome], style=STYLES.get(outcome, "bold yellow"))
+        line.append(f"  {result.seconds:.1f} s   {_shown(latest(result.folder))}", style="default")
+        line.append(f"   again: {result.repeat_command}", style="dim")
+        self._print(line)
+        if outcome is not Outcome.PASS:
+            page = _shown(latest(result.folder) / "report.html")
+            self._print(Text(f"      {MEANINGS[outcome]}; the whole story: {page}"))
+
+    def _print(self, text: Text) -> None:
+        self._console.say(text)
+
+
+def _shown(path: Path) -> str:
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

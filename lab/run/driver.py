@@ -1,0 +1,285 @@
+"""What the gateway's caller does in a run: assigns jobs, follows their streams, opens conversations."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lab.context import RunContext
+from lab.errors import RemoteError
+from lab.gateway.approvals import mint_token
+from lab.gateway.core import GatewayCore
+from lab.gateway.follow import BadPage, Follower
+from lab.gateway.jobs import CallRefused, Job, Order
+from lab.gateway.relay import Answer
+from lab.gateway.server import GatewayServer
+from lab.journal.events import Agent2Job, CallFailed, Frame, JobAssigned, SessionOpened, StreamPage, digest
+from lab.journal.writer import Entry
+from lab.run.conditions import until
+from lab.run.expectations import JobView, SessionView, StreamView, Views
+from lab.run.figures import figures_of
+from lab.run.identity import PROMPT_CANARY, Identity
+from lab.scenario.model import AssignStep, LocalAgentSpec, Scenario
+
+CANARY_ROOM = 4000
+"""A prompt up to this many characters gets the prompt's canary behind it; a longer one tests a limit and stays."""
+
+RETRIED_CODES = frozenset({"timeout", "agent_offline", "rate_limited"})
+"""A page that failed so is asked for again with the last known cursor (CP-027)."""
+
+RETRY_SECONDS = 0.25
+"""Wait before a page is asked for again, so that an agent that is ready and refuses is not overrun."""
+
+
+class StreamFailed(RemoteError):
+    """A job's stream cannot be read on."""
+
+
+class NotAssigned(RemoteError):
+    """A step wants a job that the gateway refused before."""
+
+
+class SessionFailed(RemoteError):
+    """A stored conversation could not be opened."""
+
+
+@dataclass
+class Assigned:
+    """A job of the scenario, by its label."""
+
+    label: str
+    job: Job
+    agent: LocalAgentSpec
+    gateway: GatewayServer
+    follower: Follower
+    following: asyncio.Task[None] | None = None
+    failure: BaseException | None = None
+
+
+@dataclass
+class Opening:
+    """A conversation that is being opened."""
+
+    view: SessionView | None = None
+    failure: SessionFailed | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether it came, or failed."""
+        return self.view is not None or self.failure is not None
+
+
+class Driver:
+    """Acts for the scenario on the gateway doubles. Content stays in memory and goes with the driver."""
+
+    def __init__(
+        self, ctx: RunContext, scenario: Scenario, identity: Identity, gateways: Mapping[str, GatewayServer]
+    ) -> None:
+        self._ctx = ctx
+        self._scenario = scenario
+        self._identity = identity
+        self._gateways = gateways
+        self._ids = ctx.draws("driver", "ids")
+        self.jobs: dict[str, Assigned] = {}
+        self._sessions: dict[str, SessionView] = {}
+        self._openings: list[asyncio.Task[None]] = []
+
+    async def close(self) -> None:
+        """Stop following."""
+        following = [assigned.following for assigned in self.jobs.values() if assigned.following is not None]
+        tasks = [*following, *self._openings]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # Jobs
+
+    def job(self, label: str) -> Assigned:
+        """A job by its label. Raises `NotAssigned` for one whose assign was refused."""
+        if label not in self.jobs:
+            raise NotAssigned(f"job {label} was never assigned: the gateway refused it")
+        return self.jobs[label]
+
+    def assign(self, step: AssignStep) -> Job:
+        """Assign a job. Raises `CallRefused` with the gateway's code."""
+        agent = self._scenario.local_agents[step.to]
+        gateway = self._gateways[agent.gateway]
+        agent_id = self._identity.agents[agent.name].agent_id
+        inputs = tuple(self._with_canary(text) for text in step.inputs)
+        order = Order(self._ids.uuid(), step.kind, inputs, step.options, step.llm, step.incident)
+        digests = tuple(digest("input", text) for text in inputs)
+        self._ctx.journal.record("driver", JobAssigned(order.job_id, step.job, step.kind, agent.name, digests))
+        try:
+            job: Job = self._call(gateway, lambda core, now: core.assign(agent_id, order, now))
+        except CallRefused as refused:
+            self._ctx.journal.record("driver", CallFailed("assign", refused.code, order.job_id))
+            raise
+        self.jobs[step.job] = Assigned(step.job, job, agent, gateway, Follower(order.job_id))
+        return job
+
+    def _with_canary(self, text: str) -> str:
+        canary = self._identity.canaries[PROMPT_CANARY]
+        return f"{text}\n[{canary}]" if len(text) <= CANARY_ROOM else text
+
+    def _call(self, gateway: GatewayServer, action: Callable[[GatewayCore, float], Any]) -> Any:
+        results: list[Any] = []
+        gateway.after(lambda now: results.append(action(gateway.core, now)))
+        return results[0]
+
+    def approve(self, label: str, decision: str) -> None:
+        """Decide the approval that a job waits for."""
+        assigned = self.job(label)
+        job, key = assigned.job, self._identity.signing_keys[assigned.gateway.name]
+        approval_id = job.approval_id or ""
+        now_seconds = self._ctx.wall_ms() // 1000
+        token = mint_token(key, approval_id, job.job_id, self._identity.tenant_id, decision, now_seconds)
+        self._call(assigned.gateway, lambda core, now: core.decide(job.job_id, approval_id, decision, token, now))
+
+    def cancel(self, label: str, reason: str) -> None:
+        """Cancel a job."""
+        assigned = self.job(label)
+        self._call(assigned.gateway, lambda core, now: core.cancel(assigned.job.job_id, reason, now))
+
+    # Streams
+
+    def follow(self, label: str) -> Assigned:
+        """Read a job's stream from now on, page by page, until it is done; called again, it changes nothing."""
+        assigned = self.job(label)
+        if assigned.following is None:
+            loop = asyncio.get_running_loop()
+            assigned.following = loop.create_task(self._follow(assigned), name=f"follow {label}")
+        return assigned
+
+    async def _follow(self, assigned: Assigned) -> None:
+        try:
+            while not assigned.follower.done:
+                await self._one_page(assigned)
+        except asyncio.CancelledError:
+            raise
+        except (RemoteError, BadPage) as failure:
+            assigned.failure = failure
+            self._ctx.journal.record("driver", CallFailed("stream", type(failure).__name__, assigned.job.job_id))
+        except Exception as defect:  # noqa: BLE001  a defect of the lab must end the run as one
+            self._ctx.fail(defect)
+
+    async def _one_page(self, assigned: Assigned) -> None:
+        follower = assigned.follower
+        answer = await self._content(assigned, "job.stream", follower.ref)
+        if answer.status == "ok":
+            fresh = follower.take(answer.body)
+            page = StreamPage(assigned.job.job_id, follower.pages, fresh, len(follower.events), follower.done)
+            self._ctx.journal.record("driver", page)
+        elif answer.status == "error" and answer.code in RETRIED_CODES:
+            await asyncio.sleep(RETRY_SECONDS)
+            await self._until_ready(assigned)
+        else:
+            raise StreamFailed(f"job.stream was answered {_words(answer)}")
+
+    async def _content(self, assigned: Assigned, kind: str, ref: str) -> Answer:
+        agent_id = self._identity.agents[assigned.agent.name].agent_id
+        try:
+            return await assigned.gateway.content(agent_id, kind, ref)
+        except CallRefused as refused:
+            return Answer("", "error", code="agent_offline" if refused.code == "AGENT_OFFLINE" else refused.code)
+
+    async def _until_ready(self, assigned: Assigned) -> None:
+        agent_id = self._identity.agents[assigned.agent.name].agent_id
+        await until(self._ctx, lambda: assigned.gateway.core.is_ready(agent_id))
+
+    # Conversations
+
+    def open_session(self, label: str) -> Opening:
+        """Open the stored conversation of a job; the outcome is there once `over`."""
+        opening = Opening()
+        task = asyncio.get_running_loop().create_task(self._open(self.job(label), opening), name=f"open {label}")
+        self._openings.append(task)
+        return opening
+
+    async def _open(self, assigned: Assigned, opening: Opening) -> None:
+        job_id = assigned.job.job_id
+        try:
+            opening.view = await self._session(assigned)
+            self._sessions[assigned.label] = opening.view
+            turns, truncated = len(opening.view.turns), opening.view.truncated
+            self._ctx.journal.record("driver", SessionOpened(job_id, turns, truncated))
+        except SessionFailed as failure:
+            opening.failure = failure
+            self._ctx.journal.record("driver", CallFailed("session", "SessionFailed", job_id))
+        except Exception as defect:  # noqa: BLE001  a defect of the lab must end the run as one
+            self._ctx.fail(defect)
+
+    async def _session(self, assigned: Assigned) -> SessionView:
+        answer = await self._content(assigned, "chat.session", assigned.job.conversation_id)
+        if answer.status != "ok":
+            raise SessionFailed(f"chat.session was answered {_words(answer)}")
+        view = _session_view_untrusted(answer.body)
+        if view is None:
+            size = len(answer.body)
+            raise SessionFailed(f"a chat.session body of {size} bytes that is not {{turns, truncated}}")
+        return view
+
+    # What there is at the end
+
+    def views(self, entries: list[Entry]) -> Views:
+        """Everything that expectations can name."""
+        return Views(
+            {label: _job_view(assigned, entries) for label, assigned in self.jobs.items()},
+            {
+                label: StreamView(len(assigned.follower.events), not assigned.follower.odd, assigned.follower.pages)
+                for label, assigned in self.jobs.items()
+                if assigned.following is not None
+            },
+            dict(self._sessions),
+            figures_of(entries).as_json(),
+        )
+
+
+def _words(answer: Answer) -> str:
+    return f"{answer.status} ({answer.code})" if answer.code else answer.status
+
+
+def _session_view_untrusted(body: bytes) -> SessionView | None:
+    """What a chat.session body says; None when it is not of its form."""
+    try:
+        value = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    turns, truncated = value.get("turns"), value.get("truncated")
+    if not isinstance(turns, list) or not isinstance(truncated, bool):
+        return None
+    if not all(isinstance(turn, dict) for turn in turns):
+        return None
+    return SessionView(turns, truncated)
+
+
+def _job_view(assigned: Assigned, entries: list[Entry]) -> JobView:
+    job = assigned.job
+    result = job.result or {}
+    assigns = {
+        entry.event.msg_id: None
+        for entry in entries
+        if isinstance(entry.event, Frame)
+        and entry.event.type == "job.assign"
+        and entry.event.payload.get("jobId") == job.job_id
+    }
+    acks = tuple(
+        str(entry.event.payload.get("status"))
+        for entry in entries
+        if isinstance(entry.event, Frame)
+        and entry.event.type == "ack"
+        and entry.event.direction == "la-to-cp"
+        and entry.event.payload.get("ackMsgId") in assigns
+    )
+    runs = sum(
+        1
+        for entry in entries
+        if isinstance(entry.event, Agent2Job) and entry.event.job_id == job.job_id and entry.event.state == "accepted"
+    )
+    return JobView(
+        result.get("outcome"), result.get("errorCode"), result.get("filesChangedCount"), runs, acks, bool(job.results)
+    )

@@ -1,0 +1,182 @@
+"""What a scenario expects at its end, held against what the driver has. Content is compared here and never recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab.scenario.model import Expectation
+
+ROLES = ("user", "assistant")
+
+ABSENT = object()
+"""Stands for what never came."""
+
+
+@dataclass(frozen=True)
+class JobView:
+    """What the driver has of one job. `acks` are the statuses of acks to its job.assign, in order."""
+
+    outcome: str | None = None
+    error_code: str | None = None
+    files_changed: int | None = None
+    runs: int = 0
+    acks: tuple[str, ...] = ()
+    ended: bool = False
+
+
+@dataclass(frozen=True)
+class StreamView:
+    """What the driver has of one stream."""
+
+    events: int
+    contiguous: bool
+    pages: int
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """A stored conversation as the driver got it. `turns` hold content."""
+
+    turns: Sequence[Mapping[str, Any]] = field(repr=False)
+    truncated: bool
+
+
+@dataclass(frozen=True)
+class Held:
+    """One expectation, judged. `held` is None when there was nothing to judge it by."""
+
+    expectation: Expectation
+    held: bool | None
+    seen: str
+    due: str
+
+
+@dataclass(frozen=True)
+class Views:
+    """Everything that paths can name, by label."""
+
+    jobs: Mapping[str, JobView]
+    streams: Mapping[str, StreamView]
+    sessions: Mapping[str, SessionView]
+    figures: Mapping[str, float]
+
+
+def judge_expectation(expectation: Expectation, views: Views) -> Held:
+    """Judge one line of `expect`."""
+    root, _, rest = expectation.path.partition(".")
+    label, _, member = rest.partition(".")
+    due = expectation.due
+    if root == "figures":
+        return _number(expectation, views.figures.get(rest, ABSENT), due)
+    if root == "job":
+        return _job(expectation, views.jobs.get(label), member, due)
+    if root == "stream":
+        stream = views.streams.get(label)
+        if stream is None:
+            return Held(expectation, None, "the stream was not followed", _words(due))
+        return _stream(expectation, stream, member, due)
+    session = views.sessions.get(label)
+    if session is None:
+        return Held(expectation, None, "the conversation was not opened", _words(due))
+    return _session(expectation, session, member, due)
+
+
+def _job(expectation: Expectation, job: JobView | None, member: str, due: Any) -> Held:
+    if job is None:
+        return Held(expectation, None, "the job was not assigned", _words(due))
+    if member == "acks":
+        return _acks(expectation, job, due)
+    if member == "runs":
+        return _number(expectation, job.runs, due)
+    if not job.ended:
+        return Held(expectation, None, "no job.result came", _words(due))
+    if member == "filesChangedCount":
+        return _number(expectation, ABSENT if job.files_changed is None else job.files_changed, due)
+    value = job.outcome if member == "outcome" else job.error_code
+    return Held(expectation, value == due, _words(value), _words(due))
+
+
+def _acks(expectation: Expectation, job: JobView, due: Any) -> Held:
+    seen = f"{len(job.acks)} ({', '.join(job.acks) or 'none'})"
+    matchers = due if isinstance(due, Mapping) else {"count": due}
+    numbers = {name: value for name, value in matchers.items() if name != "contains"}
+    held = _fits_number(len(job.acks), numbers) and matchers.get("contains", "") in ("", *job.acks)
+    return Held(expectation, held, seen, _words(due))
+
+
+def _stream(expectation: Expectation, stream: StreamView, member: str, due: Any) -> Held:
+    if member == "pages":
+        return _number(expectation, stream.pages, due)
+    matchers = due if isinstance(due, Mapping) else {"count": due}
+    numbers = {name: value for name, value in matchers.items() if name != "contiguous"}
+    fits = _fits_number(stream.events, numbers) and stream.contiguous is matchers.get("contiguous", stream.contiguous)
+    seen = f"{stream.events} events, {'contiguous' if stream.contiguous else 'not contiguous'}"
+    return Held(expectation, fits, seen, _words(due))
+
+
+def _session(expectation: Expectation, session: SessionView, member: str, due: Any) -> Held:
+    if member == "truncated":
+        return Held(expectation, session.truncated is due, _words(session.truncated), _words(due))
+    roles = ", ".join(_role(turn) for turn in session.turns)
+    seen = f"{len(session.turns)} turns ({roles})"
+    if isinstance(due, Mapping):
+        return Held(expectation, _fits_number(len(session.turns), due), seen, _words(due))
+    if len(session.turns) != len(due):
+        return Held(expectation, False, seen, f"{len(due)} turns")
+    for number, (turn, matcher) in enumerate(zip(session.turns, due, strict=True), 1):
+        miss = _turn_miss(turn, matcher)
+        if miss is not None:
+            return Held(expectation, False, f"turn {number}: {miss}", _turn_words(matcher))
+    return Held(expectation, True, seen, "; ".join(_turn_words(matcher) for matcher in due))
+
+
+def _turn_miss(turn: Mapping[str, Any], matcher: Mapping[str, Any]) -> str | None:
+    """What of a turn does not fit, without its content."""
+    if "role" in matcher and turn.get("role") != matcher["role"]:
+        return f"role {_role(turn)}"
+    text = str(turn.get("text", ""))
+    if "contains" in matcher and str(matcher["contains"]) not in text:
+        return f"a text of {len(text)} characters without it"
+    return None
+
+
+def _role(turn: Mapping[str, Any]) -> str:
+    """A turn's role, unless it is no role at all: then it may be anything that a client wrote."""
+    return str(turn.get("role")) if turn.get("role") in ROLES else "unknown"
+
+
+def _turn_words(matcher: Mapping[str, Any]) -> str:
+    """What is due of a turn; a piece of its text is content, so only its length is told (SEC-012)."""
+    if "contains" not in matcher:
+        return _words(matcher)
+    return _words({**matcher, "contains": f"a text of {len(str(matcher['contains']))} characters"})
+
+
+def _number(expectation: Expectation, seen: Any, due: Any) -> Held:
+    if seen is ABSENT:
+        return Held(expectation, False, "absent", _words(due))
+    matchers = due if isinstance(due, Mapping) else {"count": due}
+    return Held(expectation, _fits_number(seen, matchers), _words(seen), _words(due))
+
+
+_MATCHERS: Mapping[str, Callable[[float, float], bool]] = {
+    "count": lambda seen, due: seen == due,
+    "min": lambda seen, due: seen >= due,
+    "max": lambda seen, due: seen <= due,
+}
+
+
+def _fits_number(seen: float, matchers: Mapping[str, Any]) -> bool:
+    return all(_MATCHERS[name](seen, value) for name, value in matchers.items())
+
+
+def _words(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_words(item)}" for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return "; ".join(_words(item) for item in value)
+    if value is None:
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,230 @@
+"""One run: from a scenario and its options, through the world and its steps, to a verdict and a folder of files."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+import secrets
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import lab
+from lab.context import Clock, RunContext
+from lab.errors import EnvironmentFault, LabError, MisuseError, SutFault, UsageError
+from lab.journal.events import JOURNAL_VERSION, ExpectationJudged, RunEnded, RunStarted, SessionChanged
+from lab.journal.writer import Entry, Journal
+from lab.laws import judge_all
+from lab.protocol.contract import default_contract_folder
+from lab.run.agents import REFERENCE, SutChoice, how
+from lab.run.defects import RunJournal, noting_defects
+from lab.run.driver import Driver
+from lab.run.expectations import Held, judge_expectation
+from lab.run.figures import figures_of
+from lab.run.folder import make_run_folder, write_private
+from lab.run.interrupts import Interrupts
+from lab.run.steps import StepFailed, StepRunner
+from lab.run.verdict import Verdict, reach_verdict
+from lab.run.world import World, build_world
+from lab.scenario.model import Scenario
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the command line adds to a scenario."""
+
+    out: Path
+    seed: int
+    local_agent: str | None = None
+    blanks: Mapping[str, str] = field(default_factory=dict)
+    profiles: Path = Path("scenarios/profiles")
+    repeat_command: str = ""
+    resolved: str = ""
+    """The scenario's text as it is run."""
+    show: Callable[[str], None] = print
+    """Tells the user what he must have to start an attached agent."""
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run."""
+
+    scenario: Scenario
+    seed: int
+    folder: Path
+    verdict: Verdict
+    entries: list[Entry]
+    seconds: float
+    repeat_command: str
+    versions: Mapping[str, str]
+    defects: tuple[BaseException, ...] = ()
+    """Errors of the lab itself; their tracebacks go into the folder, not to the user."""
+    interrupted: bool = False
+    """Whether the user wants no further run, also when this one was over already."""
+
+
+async def run_scenario(
+    scenario: Scenario, options: RunOptions, listen: Callable[[Scenario, int, Journal], None]
+) -> RunResult:
+    """Run a scenario on the real clock. `listen` gets the journal before anything is in it.
+
+    Raises `UsageError` and `EnvironmentFault` for what is wrong before it begins; later failures are in the verdict.
+    """
+    interrupts = Interrupts()
+    seed = options.seed
+    started = datetime.now(UTC)
+    folder = make_run_folder(options.out, scenario.name, started.strftime("%Y%m%dT%H%M%SZ"), seed)
+    write_private(folder / "scenario.yaml", options.resolved)
+    logs = folder / "logs"
+    loop = asyncio.get_running_loop()
+    clock = Clock(loop.time, time.time_ns() // 1_000_000)
+    journal = _open_journal(folder, logs, clock)
+    ctx = RunContext(seed, clock, journal, secret_seed=secrets.randbits(128))
+    journal.on_full = ctx.defects.append
+    listen(scenario, seed, journal)
+    choice = SutChoice(options.local_agent, options.blanks, options.profiles, logs, options.show)
+    run = _Run(ctx, scenario, choice)
+    with noting_defects(ctx, logs / "lab.log"):
+        stop, interrupted = await run.carry_out(_run_started(scenario, seed, clock), interrupts)
+    verdict = run.judge(stop, interrupted)
+    journal.close()
+    await asyncio.sleep(0)  # so that an interrupt that came while the laws were judged is known
+    defects = _defects(ctx, stop)
+    return RunResult(
+        scenario,
+        seed,
+        folder,
+        verdict,
+        journal.entries,
+        clock.now(),
+        options.repeat_command,
+        _versions(),
+        defects,
+        interrupts.came,
+    )
+
+
+def _open_journal(folder: Path, logs: Path, clock: Clock) -> RunJournal:
+    try:
+        logs.mkdir(mode=0o700)
+        return RunJournal(clock.now, folder / "journal.jsonl")
+    except OSError as error:
+        raise EnvironmentFault(
+            f"{folder}: the run's files cannot be made there: {error.strerror}. Name another place with --out."
+        ) from error
+
+
+def _defects(ctx: RunContext, stop: BaseException | None) -> tuple[BaseException, ...]:
+    """Errors of the lab's own code, each once: what is raised on purpose has said all in its sentence."""
+    errors = [*ctx.defects, *([stop] if stop is not None else [])]
+    own = {id(error): error for error in errors if not isinstance(error, LabError) or isinstance(error, MisuseError)}
+    return tuple(own.values())
+
+
+def _run_started(scenario: Scenario, seed: int, clock: Clock) -> RunStarted:
+    revisions = ",".join(dict.fromkeys(gateway.revision for gateway in scenario.gateways.values()))
+    return RunStarted(
+        JOURNAL_VERSION, scenario.name, scenario.about, seed, "real", clock.epoch_ms, lab.__version__, revisions
+    )
+
+
+def _versions() -> dict[str, str]:
+    return {
+        "lab": lab.__version__,
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+        "pid": str(os.getpid()),
+    }
+
+
+class _Run:
+    def __init__(self, ctx: RunContext, scenario: Scenario, choice: SutChoice) -> None:
+        self._ctx = ctx
+        self._scenario = scenario
+        self._choice = choice
+        self._held: list[Held] = []
+
+    async def carry_out(self, started: RunStarted, interrupts: Interrupts) -> tuple[BaseException | None, bool]:
+        """Build the world, run the steps, end the world; what stopped it early, and whether that was Ctrl-C."""
+        self._ctx.journal.record("run", started)
+        steps = asyncio.get_running_loop().create_task(self._steps(), name="steps")
+        interrupts.watch(steps)
+        stop: BaseException | None = None
+        try:
+            await steps
+        except asyncio.CancelledError:
+            if not interrupts.came:
+                raise
+        except Exception as error:  # noqa: BLE001  every failure becomes part of the verdict
+            stop = error
+        interrupted = interrupts.came
+        if stop is None and self._ctx.defects:
+            stop = self._ctx.defects[0]
+        end = "interrupted" if interrupted else "completed" if stop is None else "failed"
+        self._ctx.journal.record("run", RunEnded(end, type(stop).__name__ if stop is not None else ""))
+        if stop is None and self._ctx.defects:
+            stop = self._ctx.defects[0]
+        return stop, interrupted
+
+    async def _steps(self) -> None:
+        scenario = self._scenario
+        world = await build_world(self._ctx, scenario, default_contract_folder(), self._choice)
+        try:
+            await self._drive(world)
+        finally:
+            await world.end()
+
+    async def _drive(self, world: World) -> None:
+        driver = Driver(self._ctx, self._scenario, world.identity, world.gateways)
+        steps = StepRunner(self._ctx, self._scenario, world, driver)
+        try:
+            await steps.await_arrivals()
+            try:
+                async with asyncio.timeout(self._scenario.deadline):
+                    await steps.run()
+            except TimeoutError:
+                raise StepFailed(f"the run's deadline of {self._scenario.deadline:g} s is over") from None
+        except StepFailed as failure:
+            raise self._never_came_up(failure) from failure
+        finally:
+            try:
+                self._judge_expectations(driver)
+            finally:
+                steps.close()
+                await driver.close()
+
+    def _never_came_up(self, failure: StepFailed) -> LabError:
+        """A program that never reached the gateway is no broken promise: the run could not begin."""
+        came_up = any(isinstance(entry.event, SessionChanged) for entry in self._ctx.journal.entries)
+        return failure if came_up else SutFault(f"no local agent became ready: {failure}")
+
+    def _judge_expectations(self, driver: Driver) -> None:
+        views = driver.views(self._ctx.journal.entries)
+        for expectation in self._scenario.expect:
+            held = judge_expectation(expectation, views)
+            self._held.append(held)
+            event = ExpectationJudged(expectation.path, held.held, held.seen, held.due, expectation.line)
+            self._ctx.journal.record("driver", event)
+
+    def judge(self, stop: BaseException | None, interrupted: bool) -> Verdict:
+        """The verdict over the journal as it is now."""
+        entries = self._ctx.journal.entries
+        return reach_verdict(
+            entries, self._scenario, judge_all(entries), self._held, figures_of(entries), stop, interrupted
+        )
+
+
+def check_requires(scenario: Scenario, use: str | None) -> None:
+    """Raises `UsageError` for a scenario that needs the reference agent and is run with another."""
+    if REFERENCE not in scenario.requires:
+        return
+    for spec in scenario.local_agents.values():
+        if how(use or spec.use) != REFERENCE:
+            raise UsageError(
+                f"{scenario.file}: `requires: [reference]`: this scenario needs the reference agent. "
+                "Run it without --local-agent."
+            )

@@ -1,0 +1,338 @@
+"""Carrying out the steps of a scenario, one after the other, each with its own deadline."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from functools import singledispatchmethod
+
+from lab.context import RunContext
+from lab.errors import LabError, MisuseError, NotApplicable, RemoteError, SutFault
+from lab.faults.plan import FAULT_KINDS, Acts
+from lab.gateway.jobs import CallRefused
+from lab.journal.events import FaultPlanned, SessionChanged, StepEnded, StepStarted
+from lab.run.agents import REFERENCE
+from lab.run.conditions import Conditions, until
+from lab.run.driver import Driver
+from lab.run.world import World
+from lab.scenario.model import (
+    ApproveStep,
+    AssignStep,
+    CancelStep,
+    FaultStep,
+    IdleStep,
+    ResultStep,
+    Scenario,
+    SessionStep,
+    Step,
+    StreamStep,
+    WaitStep,
+)
+
+
+class StepFailed(RemoteError):
+    """A step did not come to its end; the message says what it waited for and what there was instead."""
+
+
+class StepRunner:
+    """Runs steps against a world."""
+
+    def __init__(self, ctx: RunContext, scenario: Scenario, world: World, driver: Driver) -> None:
+        self._ctx = ctx
+        self._scenario = scenario
+        self._world = world
+        self._driver = driver
+        self._conditions = Conditions(ctx, {spec.name: spec.gateway for spec in scenario.local_agents.values()})
+        self._may_be_gone: dict[str, None] = {}
+        """Agents whose end a step has waited for."""
+
+    async def run(self) -> None:
+        """Run all steps. Raises what ended them early: `StepFailed`, `SutFault`, or a defect of the lab."""
+        for index, step in enumerate(self._scenario.steps):
+            await self._one(index, step)
+        self._refuse_dead()
+
+    def close(self) -> None:
+        """Stop looking at the journal."""
+        self._conditions.close()
+
+    async def await_arrivals(self) -> None:
+        """Wait for the programs that need time to start. Raises `SutFault` for one that dies or never connects."""
+        for name, sut in self._world.suts.items():
+            if not sut.patience:
+                continue
+            try:
+                async with asyncio.timeout(sut.patience):
+                    await self._until(lambda name=name: self._has_shown(name))  # type: ignore[misc]
+            except TimeoutError:
+                raise SutFault(
+                    f"{name} never connected to the gateway: nothing came within {sut.patience:g} s of its start"
+                ) from None
+
+    def _has_shown(self, agent: str) -> bool:
+        return self._conditions.has_connected(agent) or self._conditions.was_refused(agent)
+
+    async def _one(self, index: int, step: Step) -> None:
+        journal = self._ctx.journal
+        kind, title = describe(step)
+        journal.record("driver", StepStarted(index, kind, title, step.line))
+        outcome, note = "failed", ""
+        try:
+            try:
+                async with asyncio.timeout(step.within):
+                    note = await self._do(step)
+            except TimeoutError:
+                raise StepFailed(f"not within {step.within:g} s: {self._waited_for(step)}") from None
+            outcome = "done"
+        except asyncio.CancelledError:
+            outcome = "interrupted"
+            raise
+        except LabError as error:
+            # The first line only: behind it may stand what a program said, which is not for the journal.
+            note = str(error).partition("\n")[0]
+            raise
+        finally:
+            journal.record("driver", StepEnded(index, outcome, note))
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        """Wait for a condition, and end early when the lab has a defect or a SUT died."""
+
+        def settled() -> bool:
+            return bool(self._ctx.defects) or bool(self._dead()) or condition()
+
+        await until(self._ctx, settled)
+        if self._ctx.defects:
+            raise self._ctx.defects[0]
+        if not condition():
+            self._refuse_dead()
+
+    def _dead(self) -> list[tuple[str, str]]:
+        """Agents that died though no step waited for it, with how."""
+        deaths = [(name, sut.death()) for name, sut in self._world.suts.items() if name not in self._may_be_gone]
+        return [(name, death) for name, death in deaths if death is not None]
+
+    def _refuse_dead(self) -> None:
+        """Raises with the last words of a SUT that died: it broke a promise if it had been ready before."""
+        for name, death in self._dead():
+            if self._conditions.came_up(name):
+                raise StepFailed(death)
+            raise SutFault(death)
+
+    def _waited_for(self, step: Step) -> str:
+        match step:
+            case WaitStep() if step.subject in self._world.suts:
+                return self._session_words(step)
+            case StreamStep():
+                follower = self._driver.job(step.job).follower
+                due = "the end" if step.events is None else f"{step.events} events"
+                return f"{due} of the stream; {len(follower.events)} events in {follower.pages} pages came"
+            case ResultStep() | WaitStep():
+                return "it did not come"
+            case _:
+                return "no answer came"
+
+    def _session_words(self, step: WaitStep) -> str:
+        states = self._conditions.states(step.subject)
+        refusals = self._conditions.refusals(step.subject)
+        if states:
+            return f"its session went {' → '.join(states[-4:])}"
+        if refusals:
+            return f"{refusals} connections came with a credential that the gateway does not know"
+        if self._conditions.has_connected(step.subject):
+            return "it connected but did not register"
+        return "it never connected to the gateway"
+
+    # One method a kind of step; each returns a few words for people
+
+    @singledispatchmethod
+    async def _do(self, step: Step) -> str:
+        raise MisuseError(f"no runner for {type(step).__name__}")
+
+    @_do.register
+    async def _(self, step: WaitStep) -> str:
+        if step.subject.startswith("job."):
+            return await self._wait_job(step)
+        if step.subject.startswith("fault."):
+            name = step.subject.removeprefix("fault.")
+            await self._until(lambda: self._conditions.has_fired(name))
+            return ""
+        return await self._wait_agent(step)
+
+    async def _wait_job(self, step: WaitStep) -> str:
+        label = step.subject.removeprefix("job.")
+        assigned = self._driver.job(label)
+        job = assigned.job
+        tests: dict[str, Callable[[], bool]] = {
+            "accepted": lambda: job.answer is not None or job.results > 0,
+            "rejected": lambda: job.answer is not None,
+            "running": lambda: job.state == "running" or job.results > 0,
+            "ended": lambda: job.results > 0 or job.answer == "rejected",
+            "repeated": lambda: self._conditions.is_repeated(job.job_id),
+        }
+        await self._until(tests[step.condition])
+        if step.condition in ("accepted", "rejected") and job.answer not in (None, step.condition):
+            raise StepFailed(f"{job.answer}{f' ({job.code})' if job.code else ''}, {step.condition} was due")
+        return job.code or ""
+
+    async def _wait_agent(self, step: WaitStep) -> str:
+        spec = self._scenario.local_agents[step.subject]
+        gateway = self._world.gateways[spec.gateway]
+        agent_id = self._world.identity.agents[spec.name].agent_id
+        tests: dict[str, Callable[[], bool]] = {
+            "ready": lambda: gateway.core.is_ready(agent_id),
+            "resumed": lambda: gateway.core.is_ready(agent_id) and self._conditions.has_resumed(spec.name),
+            "disconnected": lambda: not gateway.core.is_ready(agent_id),
+            "refused": lambda: self._conditions.was_refused(spec.name),
+        }
+        if step.condition in ("disconnected", "refused"):
+            return await self._wait_gone(step, tests[step.condition])
+        await self._until(tests[step.condition])
+        self._check_requires(spec.name)
+        return self._session_note(spec.name)
+
+    def _check_requires(self, agent: str) -> None:
+        """Raises `NotApplicable` when an agent that is ready does not announce what the scenario needs."""
+        wanted = [name for name in self._scenario.requires if name != REFERENCE]
+        announced = self._conditions.capabilities(agent)
+        missing = [name for name in wanted if name not in announced]
+        if missing:
+            raise NotApplicable(f"not applicable: {agent} does not announce {', '.join(missing)}")
+
+    async def _wait_gone(self, step: WaitStep, condition: Callable[[], bool]) -> str:
+        self._may_be_gone[step.subject] = None
+        sut = self._world.suts[step.subject]
+        await self._until(lambda: condition() or sut.death() is not None)
+        return "it ended" if sut.death() is not None else ""
+
+    def _session_note(self, agent: str) -> str:
+        for entry in reversed(self._ctx.journal.entries):
+            event = entry.event
+            if isinstance(event, SessionChanged) and event.agent == agent and event.state in ("ready", "resumed"):
+                if event.state == "resumed":
+                    return f"resumed:true · {event.detail.get('sentAgain', 0)} gateway frames sent again"
+                names = " ".join(event.detail.get("capabilities", ()))
+                return f"v2 {event.detail.get('revision', '')} · {names}"
+        return ""
+
+    @_do.register
+    async def _(self, step: AssignStep) -> str:
+        try:
+            job = self._driver.assign(step)
+        except CallRefused as refused:
+            if step.fails == refused.code:
+                return f"refused: {refused.code}, as it must be"
+            raise StepFailed(f"the gateway refused the job: {refused}") from None
+        if step.fails is not None:
+            raise StepFailed(f"the gateway took the job, {step.fails} was due")
+        return f"{job.kind}"
+
+    @_do.register
+    async def _(self, step: CancelStep) -> str:
+        self._driver.cancel(step.job, step.reason)
+        return step.reason
+
+    @_do.register
+    async def _(self, step: StreamStep) -> str:
+        assigned = self._driver.follow(step.job)
+        follower = assigned.follower
+
+        def reached() -> bool:
+            enough = step.events is not None and len(follower.events) >= step.events
+            return enough or follower.done or assigned.failure is not None
+
+        await self._until(reached)
+        if assigned.failure is not None:
+            raise StepFailed(str(assigned.failure)) from None
+        if step.events is not None and len(follower.events) < step.events:
+            raise StepFailed(f"the stream ended after {len(follower.events)} events, {step.events} were due")
+        if step.events is not None:
+            return f"{len(follower.events)} events in {follower.pages} pages"
+        odd = len(follower.odd)
+        return f"{len(follower.events)} events in {follower.pages} pages{f' · {odd} out of place' if odd else ''}"
+
+    @_do.register
+    async def _(self, step: SessionStep) -> str:
+        opening = self._driver.open_session(step.job)
+        await self._until(lambda: opening.over)
+        if opening.view is None:
+            raise StepFailed(str(opening.failure)) from opening.failure
+        return f"{len(opening.view.turns)} turns{', truncated' if opening.view.truncated else ''}"
+
+    @_do.register
+    async def _(self, step: ResultStep) -> str:
+        job = self._driver.job(step.job).job
+        await self._until(lambda: job.results > 0 or job.answer == "rejected")
+        if job.result is None:
+            raise StepFailed(f"the job was rejected{f' ({job.code})' if job.code else ''}; it has no result")
+        code = job.result.get("errorCode")
+        return f"{job.result.get('outcome')}{f' ({code})' if code else ''}"
+
+    @_do.register
+    async def _(self, step: ApproveStep) -> str:
+        job = self._driver.job(step.job).job
+        await self._until(lambda: job.approval_id is not None or job.results > 0)
+        if job.approval_id is None:
+            raise StepFailed(f"job {step.job} ended without asking for an approval")
+        self._driver.approve(step.job, step.decision)
+        return job.approval_id
+
+    @_do.register
+    async def _(self, step: IdleStep) -> str:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(step.seconds):
+                await self._until(lambda: False)
+        return ""
+
+    @_do.register
+    async def _(self, step: FaultStep) -> str:
+        fault = step.fault
+        self._conditions.mark()
+        kind = FAULT_KINDS[fault.kind]
+        planned = FaultPlanned(fault.id, fault.kind, fault.target, fault.line, kind.excuses)
+        self._ctx.journal.record("faults", planned)
+        if fault.anchor is None:
+            self._world.faults.strike(fault)
+            return ""
+        gateway = self._gateway_of(fault.anchor.sender)
+        self._world.gateways[gateway].faults.watch.arm(fault)
+        return "armed"
+
+    def _gateway_of(self, sender: str) -> str:
+        if sender in self._world.gateways:
+            return sender
+        return self._scenario.local_agents[sender].gateway
+
+
+def describe(step: Step) -> tuple[str, str]:
+    """A step's word and its title for people."""
+    match step:
+        case WaitStep():
+            return "wait", f"{step.subject.replace('_', ' ')} {step.condition}".replace(".", " ")
+        case AssignStep():
+            return "assign", f"assign {step.job} ({step.kind})"
+        case CancelStep():
+            return "cancel", f"cancel {step.job}"
+        case StreamStep():
+            goal = "its end" if step.events is None else f"{step.events} events"
+            return "stream", f"stream {step.job} to {goal}"
+        case SessionStep():
+            return "session", f"conversation {step.job}"
+        case ResultStep():
+            return "result", f"result of {step.job}"
+        case ApproveStep():
+            return "approve", f"{step.decision} {step.job}"
+        case IdleStep():
+            return "idle", f"{step.seconds:g} s pass"
+        case FaultStep():
+            return "fault", _fault_title(step)
+        case _:
+            raise MisuseError(f"no title for {type(step).__name__}")
+
+
+def _fault_title(step: FaultStep) -> str:
+    fault = step.fault
+    target = f"{fault.link} link" if FAULT_KINDS[fault.kind].acts is Acts.LINK else fault.target
+    lasting = f", {fault.seconds:g} s" if fault.seconds is not None else ""
+    anchored = f" after {fault.anchor.words()}" if fault.anchor and FAULT_KINDS[fault.kind].acts is Acts.LINK else ""
+    return f"{target} {fault.kind}{anchored}{lasting}"

@@ -1,0 +1,244 @@
+"""Every participant of a scenario, started in order and wired through links."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from lab.agent2.engine import Engine
+from lab.agent2.script import load_script
+from lab.agent2.server import Agent2Server
+from lab.context import RunContext
+from lab.errors import EnvironmentFault
+from lab.faults.link import Link
+from lab.gateway.core import GatewayCore
+from lab.gateway.server import GatewayServer
+from lab.journal.events import ParticipantDeclared
+from lab.protocol.contract import Contract
+from lab.protocol.gateway_side import GatewayPolicy
+from lab.run.agents import Surroundings, Sut, SutChoice, how, make_sut, start_all
+from lab.run.identity import WORKSPACE_ID, Identity, draw_identity
+from lab.run.strikes import LinkFaults
+from lab.scenario.model import Agent2Spec, GatewaySpec, LocalAgentSpec, Scenario
+from lab.tap.content import ContentTap
+from lab.tap.frames import FrameTap
+
+
+class _Part(Protocol):
+    async def close(self) -> None: ...
+
+
+CLOSING_SECONDS = 20.0
+"""What ending the world may take before the run says that something hangs."""
+
+
+@dataclass
+class World:
+    """The running participants of a scenario, by name."""
+
+    ctx: RunContext
+    identity: Identity
+    gateways: Mapping[str, GatewayServer]
+    agent2s: Mapping[str, Agent2Server]
+    links: Mapping[str, Link]
+    suts: dict[str, Sut]
+    faults: LinkFaults
+    scratch: Path
+    """Folder of what must not lie in the run's own: homes, state, workspaces."""
+
+    async def end(self) -> None:
+        """End everything and remove what it left on disk, also when the caller is cancelled meanwhile.
+
+        Raises `EnvironmentFault` when a part does not end in time, and the first error of a part that cannot.
+        """
+        closing = asyncio.get_running_loop().create_task(self._close(), name="end the world")
+        cancelled: asyncio.CancelledError | None = None
+        until = asyncio.get_running_loop().time() + CLOSING_SECONDS
+        while not closing.done():
+            left = until - asyncio.get_running_loop().time()
+            if left <= 0:
+                closing.cancel()
+                break
+            try:
+                await asyncio.wait((closing,), timeout=left)
+            except asyncio.CancelledError as error:
+                cancelled = error
+        if not closing.done():
+            await asyncio.wait((closing,), timeout=1)
+            shutil.rmtree(self.scratch, ignore_errors=True)
+            raise EnvironmentFault(f"a part of the run did not end within {CLOSING_SECONDS:g} s")
+        closing.result()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _close(self) -> None:
+        """End SUTs first; a failing part does not spare the others."""
+        self.faults.close()
+        parts: tuple[_Part, ...] = (
+            *self.suts.values(),
+            *self.links.values(),
+            *self.gateways.values(),
+            *self.agent2s.values(),
+        )
+        errors: list[BaseException] = []
+        for part in parts:
+            results = await asyncio.gather(part.close(), return_exceptions=True)
+            errors += [result for result in results if isinstance(result, BaseException)]
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        for further in errors[1:]:
+            self.ctx.fail(further)
+        if errors:
+            raise errors[0]
+
+
+async def build_world(ctx: RunContext, scenario: Scenario, contract_folder: Path, choice: SutChoice) -> World:
+    """Start the doubles and links, then the SUTs. If a part cannot start, those before it are ended again."""
+    identity = draw_identity(ctx, tuple(scenario.local_agents), tuple(scenario.agent2s), tuple(scenario.gateways))
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix="lab-"))
+    except OSError as error:
+        raise EnvironmentFault(
+            f"no temporary folder can be made: {error.strerror}. Set TMPDIR to a folder with room."
+        ) from error
+    builder = _Builder(ctx, scenario, contract_folder, choice, identity)
+    gateways: dict[str, GatewayServer] = {}
+    agent2s: dict[str, Agent2Server] = {}
+    links: dict[str, Link] = {}
+    world = World(ctx, identity, gateways, agent2s, links, {}, LinkFaults(ctx, links), scratch)
+    try:
+        # Scripts and workspaces first: they bring canaries, which every tap must know.
+        for name in scenario.local_agents:
+            workspace = scratch / name / "workspace"
+            workspace.mkdir(parents=True, mode=0o700)
+            identity.canaries[f"workspace-path.{name}"] = str(workspace)
+        for agent2_spec in scenario.agent2s.values():
+            agent2s[agent2_spec.name] = builder.agent2(agent2_spec)
+        for gateway_spec in scenario.gateways.values():
+            gateways[gateway_spec.name] = builder.gateway(gateway_spec)
+        for agent2 in agent2s.values():
+            await agent2.start()
+        for gateway in gateways.values():
+            await gateway.start()
+            gateway.strike_link = world.faults.strike_behind
+        for link in scenario.links.values():
+            target = _address_of(world, link.to)
+            links[link.name] = Link(ctx, link.name, target, delay=link.delay)
+            await links[link.name].start()
+        for agent_spec in scenario.local_agents.values():
+            world.suts[agent_spec.name] = builder.sut(agent_spec, world)
+        await start_all(world.suts)
+    except BaseException:
+        await world.end()
+        raise
+    return world
+
+
+class _Builder:
+    def __init__(
+        self, ctx: RunContext, scenario: Scenario, contract_folder: Path, choice: SutChoice, identity: Identity
+    ) -> None:
+        self._ctx = ctx
+        self._scenario = scenario
+        self._contract_folder = contract_folder
+        self._choice = choice
+        self._identity = identity
+        self._contracts: dict[str, Contract] = {}
+
+    def _contract(self, revision: str) -> Contract:
+        if revision not in self._contracts:
+            self._contracts[revision] = Contract.load(self._contract_folder, revision)
+        return self._contracts[revision]
+
+    def _declare(self, name: str, role: str, kind: str, **facts: object) -> None:
+        self._ctx.journal.record("run", ParticipantDeclared(name, role, kind, facts))
+
+    def agent2(self, spec: Agent2Spec) -> Agent2Server:
+        scripts = {kind: load_script(path) for kind, path in spec.scripts.items()}
+        for script in scripts.values():
+            for name in script.canaries:
+                self._identity.canaries.setdefault(name, self._ctx.secret_draws("canary", name).token())
+        engine = Engine(spec.kinds, scripts, self._identity.tenant_id, self._identity.canaries)
+        self._declare(spec.name, "agent2", "double", kinds=list(spec.kinds))
+        return Agent2Server(self._ctx, spec.name, engine, self._identity.agent2_tokens[spec.name])
+
+    def gateway(self, spec: GatewaySpec) -> GatewayServer:
+        agents = tuple(agent.name for agent in self._scenario.local_agents.values() if agent.gateway == spec.name)
+        self._declare(spec.name, "gateway", "double", tenantMode=spec.tenant_mode, revision=spec.revision)
+        return make_gateway(self._ctx, spec, agents, self._identity, self._contract_folder)
+
+    def sut(self, spec: LocalAgentSpec, world: World) -> Sut:
+        identity = self._identity
+        mine = identity.agents[spec.name]
+        home = world.scratch / spec.name
+        signer = identity.signers[spec.gateway]
+        around = Surroundings(
+            tenant_id=identity.tenant_id,
+            agent_id=mine.agent_id,
+            gateway_url=f"ws://{_address(world, self._scenario, spec, spec.gateway)}/agent",
+            gateway_token=mine.gateway_token,
+            agent2_url=f"http://{_address(world, self._scenario, spec, spec.agent2)}",
+            agent2_token=identity.agent2_tokens[spec.agent2],
+            workspaces={WORKSPACE_ID: home / "workspace"},
+            trusted_keys={signer.key_id: signer.public_key},
+            home=home,
+            chat="chat" in self._scenario.agent2s[spec.agent2].kinds,
+            contract_folder=self._contract_folder,
+        )
+        self._declare(spec.name, "local_agent", how(self._choice.use or spec.use), agentId=mine.agent_id)
+        contract = self._contract(spec.revision)
+        return make_sut(self._ctx, spec, around, contract, self._choice, identity.canaries, identity.secrets())
+
+
+def make_gateway(
+    ctx: RunContext,
+    spec: GatewaySpec,
+    agent_names: tuple[str, ...],
+    identity: Identity,
+    contract_folder: Path,
+    port: int = 0,
+) -> GatewayServer:
+    """A gateway double with its taps, not started yet."""
+    agents = {identity.agents[name].agent_id: name for name in agent_names}
+    tokens = {identity.agents[name].agent_id: identity.agents[name].gateway_token for name in agent_names}
+    signer = identity.signers[spec.name]
+    core = GatewayCore(
+        Contract.load(contract_folder, spec.revision),
+        identity.tenant_id,
+        tuple(agents),
+        ctx.clock.epoch_ms,
+        GatewayPolicy(spec.tenant_mode, spec.signature, offered=spec.limits),
+        signer if spec.signature else None,
+        ctx.draws(spec.name, "ids").uuid,
+    )
+    tap = FrameTap(
+        contract_folder,
+        spec.revision,
+        identity.tenant_id,
+        tuple(agents),
+        {signer.key_id: signer.public_key},
+        identity.canaries,
+        ctx.clock.epoch_ms,
+    )
+    content_tap = ContentTap(contract_folder, spec.revision, identity.canaries)
+    return GatewayServer(ctx, spec.name, core, tap, content_tap, agents, tokens, port=port)
+
+
+def _address(world: World, scenario: Scenario, spec: LocalAgentSpec, target: str) -> str:
+    """Where an agent reaches its gateway or agent2: its own link, else the one for all, else the double itself."""
+    links = [link for link in scenario.links.values() if link.to == target and link.of in (None, spec.name)]
+    links.sort(key=lambda link: link.of is None)
+    host, port = world.links[links[0].name].address if links else _address_of(world, target)
+    return f"{host}:{port}"
+
+
+def _address_of(world: World, target: str) -> tuple[str, int]:
+    if target in world.gateways:
+        return world.gateways[target].address
+    url = urlsplit(world.agent2s[target].url)
+    return str(url.hostname), int(url.port or 0)

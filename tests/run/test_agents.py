@@ -1,0 +1,158 @@
+"""How a Local Agent is had."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from lab.errors import UsageError
+from lab.journal.events import SutChanged
+from lab.protocol.contract import Contract, default_contract_folder
+from lab.run.agents import (
+    ATTACH_SECONDS,
+    AttachedSut,
+    ProgramSut,
+    ReferenceSut,
+    Surroundings,
+    Sut,
+    SutChoice,
+    how,
+    make_sut,
+    profile_of,
+    start_all,
+)
+from lab.scenario.model import LocalAgentSpec
+from tests.command_line import ROOT, shown_environment
+from tests.run.made import context
+
+TOKEN = "t" * 43
+PROFILES = ROOT / "scenarios" / "profiles"
+
+
+def around(home: Path) -> Surroundings:
+    return Surroundings(
+        tenant_id="00000000-0000-4000-8000-000000000001",
+        agent_id="00000000-0000-4000-8000-000000000002",
+        gateway_url="ws://127.0.0.1:1/agent",
+        gateway_token=TOKEN,
+        agent2_url="http://127.0.0.1:2",
+        agent2_token=TOKEN,
+        workspaces={"ws-main": home / "workspace"},
+        trusted_keys={"k": b"\0" * 32},
+        home=home,
+        chat=True,
+        contract_folder=default_contract_folder(),
+    )
+
+
+def make(
+    home: Path,
+    use: str | None = None,
+    shown: list[str] | None = None,
+    spec: LocalAgentSpec | None = None,
+) -> Sut:
+    choice = SutChoice(use, {}, PROFILES, home, (shown if shown is not None else []).append)
+    contract = Contract.load(default_contract_folder(), "2.3")
+    wanted = spec or LocalAgentSpec("local_agent")
+    return make_sut(context(), wanted, around(home), contract, choice, {}, ())
+
+
+def test_the_command_line_goes_before_the_scenario(tmp_path: Path) -> None:
+    """Each way has its kind, and its patience until the gateway must hear of it."""
+    assert isinstance(make(tmp_path), ReferenceSut)
+    assert isinstance(make(tmp_path, use="attach"), AttachedSut)
+    assert isinstance(make(tmp_path, use="lab-reference"), ProgramSut)
+    assert isinstance(make(tmp_path, use="reference", spec=LocalAgentSpec("local_agent", use="attach")), ReferenceSut)
+    assert [make(tmp_path, use=use).patience for use in ("reference", "attach", "lab-reference")] == [
+        0.0,
+        ATTACH_SECONDS,
+        30.0,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("use", "word"),
+    [("reference", "reference"), ("attach", "attach"), ("lab-reference", "command"), ("node a.js", "command")],
+)
+def test_what_the_journal_calls_it(use: str, word: str) -> None:
+    """Profile and command line are one kind."""
+    assert how(use) == word
+
+
+@pytest.mark.parametrize("use", ["node agent.js", "./agent", "/bin/agent"])
+def test_a_blank_or_a_slash_makes_a_command_line(use: str) -> None:
+    """Anything else is a profile's name."""
+    assert len(profile_of(use, PROFILES).command) == len(use.split())
+    with pytest.raises(UsageError, match="there is no profile `agent`"):
+        profile_of("agent", PROFILES)
+
+
+def test_settings_of_the_reference_agent_fit_no_other(tmp_path: Path) -> None:
+    """A sentence says so."""
+    spec = LocalAgentSpec("local_agent", settings={"stream_hold": 1.0})
+    for use in ("attach", "lab-reference", "node a.js"):
+        with pytest.raises(UsageError, match="`settings` are the reference agent's"):
+            make(tmp_path, use=use, spec=spec)
+    make(tmp_path, spec=spec)
+
+
+async def test_an_attached_agent_is_shown_its_environment_once_it_is_waited_for(tmp_path: Path) -> None:
+    """Not before; it is in the journal without a word of it."""
+    shown: list[str] = []
+    sut = make(tmp_path, use="attach", shown=shown)
+    assert shown == []
+    assert isinstance(sut, AttachedSut)
+    ctx = context()
+    sut._ctx = ctx
+    await sut.start()
+    await sut.close()
+    assert sut.death() is None
+    told = shown_environment("".join(shown))
+    assert told["LAB_GATEWAY_TOKEN"] == TOKEN
+    assert "LAB_WORKSPACES" in told
+    assert [entry.event for entry in ctx.journal.entries] == [SutChanged("local_agent", "attached")]
+    assert shown[0].startswith("# start your Local Agent `local_agent` within 600 s with\n")
+
+
+class FakeSut:
+    """Starts as it is told."""
+
+    name = "fake"
+    patience = 0.0
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.may_start = asyncio.Event()
+        self.started = False
+        self._error = error
+
+    async def start(self) -> None:
+        if self._error is not None:
+            raise self._error
+        await self.may_start.wait()
+        self.started = True
+
+    async def close(self) -> None:
+        """Nothing to end."""
+
+    def death(self) -> str | None:
+        return None
+
+
+async def test_none_is_starting_any_more_when_one_could_not() -> None:
+    """Else it would be ended before it had begun, and live on."""
+    slow, broken = FakeSut(), FakeSut(UsageError("no program"))
+    starting = asyncio.create_task(start_all({"slow": slow, "broken": broken}))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not starting.done()
+    slow.may_start.set()
+    with pytest.raises(UsageError, match="no program"):
+        await asyncio.wait_for(starting, 10)
+    assert slow.started
+
+
+def test_no_secret_is_in_the_repr_of_surroundings(tmp_path: Path) -> None:
+    """They are handed around."""
+    assert TOKEN not in repr(around(tmp_path))

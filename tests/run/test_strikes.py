@@ -1,0 +1,138 @@
+"""Carrying out link faults."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from lab.errors import EnvironmentFault, MisuseError
+from lab.faults.link import Link
+from lab.faults.plan import Fault
+from lab.journal.events import Defect, FaultEnded, FaultFired
+from lab.run.strikes import LinkFaults
+from tests.run.made import context
+
+
+class FakeLink:
+    """Notes what is done to it."""
+
+    name = "gateway"
+
+    def __init__(self) -> None:
+        self.done: list[object] = []
+        self.healed = asyncio.Event()
+        self.error: Exception | None = None
+        self.then: Callable[[], None] = lambda: None
+
+    def cut(self) -> None:
+        self.done.append("cut")
+
+    def reset(self) -> None:
+        self.done.append("reset")
+
+    def set_delay(self, seconds: float) -> None:
+        self.done.append(("delay", seconds))
+
+    async def heal(self) -> None:
+        self.healed.set()
+        if self.error is not None:
+            raise self.error
+        self.done.append("heal")
+
+    def connections(self) -> list[Any]:
+        return [SimpleNamespace(upstream_local=("127.0.0.1", 5000)), SimpleNamespace(upstream_local=None)]
+
+    def cut_at(self, port: int, direction: str, offset: int, then: Callable[[], None]) -> None:
+        self.done.append(("at", port, direction, offset))
+        self.then = then
+
+
+class Bench:
+    def __init__(self) -> None:
+        self.ctx = context()
+        self.link = FakeLink()
+        self.faults = LinkFaults(self.ctx, {"gateway": cast(Link, self.link)})
+
+    def events(self) -> list[object]:
+        return [entry.event for entry in self.ctx.journal.entries]
+
+
+def fault(kind: str, seconds: float | None = None, delay: float = 0.0) -> Fault:
+    return Fault("f", kind, "gateway", seconds=seconds, delay=delay)
+
+
+async def settle() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "done"), [("cut", "cut"), ("reset", "reset"), ("delay", ("delay", 0.2)), ("heal", "heal")]
+)
+async def test_each_kind_does_what_it_says(kind: str, done: object) -> None:
+    """And is told in the journal before it is done."""
+    bench = Bench()
+    bench.faults.strike(fault(kind, delay=0.2))
+    await settle()
+    assert bench.link.done == [done]
+    assert bench.events() == [FaultFired("f", kind, "link gateway")]
+
+
+def test_a_frame_fault_is_none_of_a_link() -> None:
+    """The lab's own mistake."""
+    with pytest.raises(MisuseError):
+        Bench().faults.strike(fault("drop"))
+
+
+async def test_a_fault_with_a_time_heals_itself() -> None:
+    """Once, and its end is told."""
+    bench = Bench()
+    bench.faults.strike(fault("cut", seconds=0.01))
+    await asyncio.wait_for(bench.link.healed.wait(), 10)
+    await settle()
+    assert bench.link.done == ["cut", "heal"]
+    assert bench.events()[-1] == FaultEnded("f")
+
+
+async def test_a_port_that_was_lost_meanwhile_ends_the_run() -> None:
+    """It is known, with its name, and the fault is over all the same."""
+    bench = Bench()
+    bench.link.error = EnvironmentFault("the port is gone")
+    bench.faults.strike(fault("heal"))
+    await settle()
+    assert bench.ctx.defects == [bench.link.error]
+    assert bench.events()[-1] == Defect("EnvironmentFault")
+
+
+async def test_after_the_end_nothing_heals() -> None:
+    """The links are closed by then."""
+    bench = Bench()
+    bench.faults.strike(fault("cut", seconds=0.01))
+    bench.faults.strike(fault("heal"))
+    bench.faults.close()
+    bench.faults.close()
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(bench.link.healed.wait(), 0.05)
+    assert bench.link.done == ["cut"]
+
+
+async def test_behind_a_frame_towards_the_agent_it_waits_for_the_offset() -> None:
+    """It fires when the link says that exactly those bytes are through."""
+    bench = Bench()
+    bench.faults.strike_behind(fault("cut"), 5000, 1234)
+    assert bench.link.done == [("at", 5000, "down", 1234)]
+    assert bench.events() == []
+    bench.link.then()
+    assert bench.link.done[1:] == ["cut"]
+
+
+@pytest.mark.parametrize(("port", "offset"), [(5000, None), (5001, 1234)])
+async def test_otherwise_at_once(port: int, offset: int | None) -> None:
+    """A frame from the agent is through already; a connection past the link cannot be cut by bytes."""
+    bench = Bench()
+    bench.faults.strike_behind(fault("cut"), port, offset)
+    assert bench.link.done == ["cut"]

@@ -1,0 +1,201 @@
+"""Starting and ending every participant."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from lab.context import Clock, RunContext
+from lab.errors import EnvironmentFault, UsageError
+from lab.journal.events import LinkOpened, ParticipantDeclared
+from lab.journal.writer import Journal
+from lab.protocol.contract import default_contract_folder
+from lab.run import world as worlds
+from lab.run.agents import Sut, SutChoice
+from lab.run.strikes import LinkFaults
+from lab.run.world import World, build_world
+from lab.scenario.model import Agent2Spec, GatewaySpec, LinkSpec, LocalAgentSpec, Scenario
+from tests.command_line import ROOT
+from tests.run.made import context, scenario
+
+LINKS = {"gateway": LinkSpec("gateway", "gateway"), "agent2": LinkSpec("agent2", "agent2")}
+
+
+def running() -> RunContext:
+    clock = Clock(asyncio.get_running_loop().time, 1_700_000_000_000)
+    return RunContext(1, clock, Journal(clock.now))
+
+
+def choice(folder: Path, use: str | None = None) -> SutChoice:
+    return SutChoice(use, {}, ROOT / "scenarios" / "profiles", folder, print)
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where homes and states lie, to be looked at."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def left_in(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir()]
+
+
+async def build(ctx: RunContext, made: Scenario, folder: Path, use: str | None = None) -> World:
+    return await build_world(ctx, made, default_contract_folder(), choice(folder, use))
+
+
+async def test_all_that_a_scenario_names_is_there(tmp_path: Path, temporary: Path) -> None:
+    """Several of each, an agent by its own link before the one for all; nothing is left of them at the end."""
+    ctx = running()
+    made = scenario(
+        gateways={"west": GatewaySpec("west"), "east": GatewaySpec("east", tenant_mode="hosted")},
+        agent2s={"agent2": Agent2Spec("agent2", kinds=("chat",))},
+        local_agents={
+            "one": LocalAgentSpec("one", gateway="west"),
+            "two": LocalAgentSpec("two", gateway="east"),
+        },
+        links={
+            "all": LinkSpec("all", "west"),
+            "mine": LinkSpec("mine", "west", of="one", delay=0.001),
+            "other": LinkSpec("other", "west", of="two"),
+        },
+    )
+    world = await build(ctx, made, tmp_path)
+    try:
+        assert worlds._address(world, made, made.local_agents["one"], "west") == ":".join(
+            map(str, world.links["mine"].address)
+        )
+        assert worlds._address(world, made, made.local_agents["two"], "east") == ":".join(
+            map(str, world.gateways["east"].address)
+        )
+        assert world.agent2s["agent2"].url.endswith(
+            worlds._address(world, made, made.local_agents["one"], "agent2").rpartition(":")[2]
+        )
+        workspaces = [world.scratch / name / "workspace" for name in ("one", "two")]
+        for path in (world.scratch, *workspaces):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o700
+        assert [world.identity.canaries[f"workspace-path.{name}"] for name in ("one", "two")] == [
+            str(path) for path in workspaces
+        ]
+    finally:
+        await world.end()
+    declared = [entry.event for entry in ctx.journal.entries if isinstance(entry.event, ParticipantDeclared)]
+    assert [(one.name, one.role, one.how) for one in declared] == [
+        ("agent2", "agent2", "double"),
+        ("west", "gateway", "double"),
+        ("east", "gateway", "double"),
+        ("one", "local_agent", "reference"),
+        ("two", "local_agent", "reference"),
+    ]
+    assert [entry.event.link for entry in ctx.journal.entries if isinstance(entry.event, LinkOpened)] == [
+        "all",
+        "mine",
+        "other",
+    ]
+    assert left_in(temporary) == []
+
+
+@pytest.mark.parametrize("broken", ["script", "program", "gateway"])
+async def test_what_cannot_start_leaves_nothing(
+    tmp_path: Path, temporary: Path, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever had been started before it."""
+    made, use, error = scenario(links=LINKS), None, UsageError
+    if broken == "script":
+        spec = Agent2Spec("agent2", kinds=("chat",), scripts={"chat": tmp_path / "none.yaml"})
+        made = replace(made, agent2s={"agent2": spec})
+    elif broken == "program":
+        use = "./none at all"
+    else:
+        error = EnvironmentFault  # type: ignore[assignment]
+
+        async def refuse(_self: object) -> None:
+            raise EnvironmentFault("no port is left")
+
+        monkeypatch.setattr("lab.gateway.server.GatewayServer.start", refuse)
+    before = len(asyncio.all_tasks())
+    with pytest.raises(error):
+        await build(running(), made, tmp_path, use)
+    assert left_in(temporary) == []
+    assert len(asyncio.all_tasks()) == before
+
+
+async def test_no_place_for_what_must_not_lie_in_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sentence with what to set."""
+    monkeypatch.setattr("tempfile.tempdir", "/proc/none")
+    with pytest.raises(EnvironmentFault, match="Set TMPDIR to a folder with room"):
+        await build(running(), scenario(), tmp_path)
+
+
+class FakePart:
+    """Ends as it is told."""
+
+    name = "part"
+    patience = 0.0
+
+    def __init__(self, ended: list[str], name: str, error: Exception | None = None, *, hangs: bool = False) -> None:
+        self._ended, self._name, self._error = ended, name, error
+        self.go = asyncio.Event()
+        if not hangs:
+            self.go.set()
+
+    async def close(self) -> None:
+        await self.go.wait()
+        self._ended.append(self._name)
+        if self._error is not None:
+            raise self._error
+
+
+def world_of(ctx: RunContext, parts: Mapping[str, FakePart], scratch: Path) -> World:
+    suts = cast(dict[str, Sut], dict(parts))
+    return World(ctx, cast(Any, None), {}, {}, {}, suts, LinkFaults(ctx, {}), scratch)
+
+
+async def test_a_part_that_fails_spares_no_other_and_no_error_is_lost(tmp_path: Path) -> None:
+    """The first is raised, the others are noted."""
+    ctx, ended = context(), cast(list[str], [])
+    errors = [ValueError("a"), RuntimeError("b"), KeyError("c")]
+    parts = {name: FakePart(ended, name, error) for name, error in zip("abc", errors, strict=True)}
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    with pytest.raises(ValueError, match="a"):
+        await world_of(ctx, parts, scratch).end()
+    assert ended == ["a", "b", "c"]
+    assert ctx.defects == errors[1:]
+    assert not scratch.exists()
+
+
+async def test_a_part_that_hangs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After its time, and the folder is gone all the same."""
+    monkeypatch.setattr(worlds, "CLOSING_SECONDS", 0.02)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    world = world_of(context(), {"a": FakePart([], "a", hangs=True)}, scratch)
+    with pytest.raises(EnvironmentFault, match=r"did not end within 0\.02 s"):
+        await world.end()
+    assert not scratch.exists()
+
+
+async def test_ctrl_c_while_it_ends_does_not_tear_the_ending(tmp_path: Path) -> None:
+    """Also the second one: everything is ended first, then the cancellation goes on its way."""
+    ended: list[str] = []
+    part = FakePart(ended, "a", hangs=True)
+    ending = asyncio.create_task(world_of(context(), {"a": part}, tmp_path / "none").end())
+    for _ in range(3):
+        await asyncio.sleep(0)
+        ending.cancel()
+        await asyncio.sleep(0)
+    assert not ending.done()
+    part.go.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.wait_for(ending, 10)
+    assert ended == ["a"]

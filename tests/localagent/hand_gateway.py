@@ -7,6 +7,7 @@ import base64
 import contextlib
 import hashlib
 import json
+import socket
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -189,6 +190,8 @@ class Line:
         self._websocket.transport.abort()
 
     def stop_reading(self) -> None:
+        """Read no more, and have the system hold little of what comes."""
+        self._websocket.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         self._websocket.transport.pause_reading()
 
 

@@ -16,6 +16,14 @@ test: $(VENV)/installed-test check
 	$(BIN)/pytest -q -n $(JOBS)
 	$(BIN)/lab contract coverage > $(VENV)/coverage.txt || { cat $(VENV)/coverage.txt; exit 1; }
 
+.PHONY: test-long
+test-long: $(VENV)/installed-test
+	$(BIN)/pytest -q -n $(JOBS) -m slow
+
+.PHONY: bench
+bench: $(VENV)/installed
+	$(BIN)/python -m benchmarks
+
 check: lint types
 
 lint: $(VENV)/installed-test

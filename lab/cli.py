@@ -154,7 +154,8 @@ def _call(arguments: Sequence[str]) -> Any:
 def _guarded(command: Callable[[], Any]) -> int:
     try:
         status = command()
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.ctx.get_help() if error.ctx is not None else "")
         return ExitStatus.USAGE

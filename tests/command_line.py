@@ -25,7 +25,11 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def lab(
-    *arguments: str | Path, cwd: Path = ROOT, before: Callable[[], None] | None = None, **more: str
+    *arguments: str | Path,
+    cwd: Path = ROOT,
+    before: Callable[[], None] | None = None,
+    patience: float = PATIENCE,
+    **more: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end. `before` acts in the child before it begins."""
     return subprocess.run(
@@ -35,7 +39,7 @@ def lab(
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=patience,
         preexec_fn=before,
         check=False,
     )

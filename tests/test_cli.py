@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -152,3 +153,18 @@ def test_the_installed_command_and_the_module_are_one() -> None:
     """`python -m lab` has the command's name."""
     assert lab("--version").stdout.startswith("lab, version ")
     assert lab("run").stderr.startswith("Usage: lab run ")
+
+
+def test_a_run_without_a_standard_output(tmp_path: Path) -> None:
+    """Closed before it began: no traceback, and the verdict's status."""
+    command = [*LAB, "run", "tests/scenarios/valid-pass/idle-only.yaml", "--out", str(tmp_path)]
+    process = subprocess.run(
+        ["/bin/sh", "-c", f"exec {shlex.join(command)} >&-"],
+        cwd=ROOT,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (process.returncode, process.stderr) == (0, "")

@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from lab.context import Draws, timestamp, wall_ms
+from lab.clock import timestamp, wall_ms
+from lab.draws import Draws
 from lab.journal.events import Defect
 from tests.run.made import context
 

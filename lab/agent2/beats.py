@@ -11,6 +11,8 @@ from enum import StrEnum
 Scalar = str | int | bool
 Payload = Mapping[str, object]
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 CANARY = re.compile(r"\{canary:([A-Za-z0-9_-]{1,64})\}")
 """A place in a line that takes a secret at run time, so that no file holds one."""
 
@@ -63,7 +65,7 @@ class EmitLine:
     def encoded(self) -> str:
         """The line as it stands in the stream: one JSON text, its members in the order of the script."""
         # A2-049: one JSON text in agent2's event format
-        return json.dumps({"type": self.type, **dict(self.members)}, ensure_ascii=False, separators=(",", ":"))
+        return _encode({"type": self.type, **dict(self.members)})
 
 
 @dataclass(frozen=True)

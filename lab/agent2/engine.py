@@ -143,6 +143,12 @@ class Engine:
         job = self._jobs.get(job_id)
         return None if job is None else Reader(job.lines, job.breaks(StreamName.STREAM))
 
+    def forget(self) -> None:
+        """What is left of the jobs once the process has died: nothing, not even the ids."""
+        # A2-051, LA-023: a job that was running is lost, and is not taken up again
+        self._jobs.clear()
+        self._current = None
+
     def next_timeout(self) -> float | None:
         """Lab time at which `handle_timeout` is due, None when nothing is."""
         return None if self._current is None else self._current.due

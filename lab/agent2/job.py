@@ -14,7 +14,7 @@ from types import MappingProxyType
 from lab.agent2.beats import AwaitApproval, EmitFrame, EmitLine, End, FrameType, LineType, Payload, StreamName
 from lab.agent2.feed import Breaks, Feed
 from lab.agent2.script import Script
-from lab.context import timestamp, wall_ms
+from lab.clock import timestamp, wall_ms
 from lab.errors import MisuseError
 from lab.journal.events import Agent2Frame, Agent2Job, Agent2Line, Event, digest
 
@@ -195,7 +195,8 @@ class Job:
         return [Agent2Job(self.job_id, self.state)]
 
     def _emit_line(self, action: EmitLine) -> Event:
-        filled = action.filled(self._canaries)
+        secret = bool(action.canaries)
+        filled = action.filled(self._canaries) if secret else action
         line = filled.encoded()
         self.lines.items.append(line)
         answer = next((str(value) for name, value in filled.members if name == "text"), "")
@@ -206,7 +207,7 @@ class Job:
             sha256=hashlib.sha256(line.encode()).hexdigest(),
             chars=len(line),
             source=action.source,
-            secret=bool(action.canaries),
+            secret=secret,
             role="assistant" if is_answer else "",
             text=digest("answer", answer) if is_answer else None,
         )

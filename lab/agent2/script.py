@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lab.agent2.beats import Beat, StreamName
+from lab.agent2.beats import Beat, EmitLine, LineType, StreamName
 from lab.agent2.marks import MAX_BYTES, Spot, read_marks
 from lab.agent2.steps import MAX_BEATS, StepReader
 from lab.errors import Place, ScenarioError
@@ -41,6 +41,18 @@ class Script:
     ignore_cancel: bool = False
     break_stream: BreakStream | None = None
     canaries: Mapping[str, Place] = field(default_factory=dict)
+
+    def answers(self, characters: int) -> tuple[str, ...]:
+        """The first `characters` of each answer that has so many and takes no canary."""
+        lines = [beat.action for beat in self.beats if isinstance(beat.action, EmitLine)]
+        texts = [
+            str(value)
+            for line in lines
+            if line.type is LineType.ANSWER and not line.canaries
+            for name, value in line.members
+            if name == "text"
+        ]
+        return tuple(text[:characters] for text in texts if len(text) >= characters)
 
 
 def load_script(path: Path) -> Script:

@@ -12,7 +12,6 @@ GET  /local/v1/jobs/{id}/stream         content lines, SSE events without a name
 from __future__ import annotations
 
 import asyncio
-import hmac
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterable
@@ -24,6 +23,7 @@ from lab.agent2.beats import StreamName
 from lab.agent2.engine import DEFAULT_REASON, ID, Answer, Engine, refusal
 from lab.agent2.feed import Reader
 from lab.agent2.job import MetadataFrame
+from lab.bearer import bears
 from lab.context import RunContext
 from lab.errors import EnvironmentFault, MisuseError
 from lab.journal.events import Agent2Request, Agent2Stream, Event, JsonObject
@@ -32,6 +32,8 @@ from lab.journal.events import Agent2Request, Agent2Stream, Event, JsonObject
 PREFIX = "/local/v1"
 MAX_BODY_BYTES = 1 << 20
 KEEP_ALIVE_SECONDS = 15.0
+BACKLOG = 64
+"""When so many events wait for a reader they go out in groups of so many; otherwise each has a write of its own."""
 SHUTDOWN_SECONDS = 0.1
 """What a handler has to end in once its connection was torn; not 0, which would mean no limit."""
 
@@ -46,19 +48,28 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Agent2Server:
     """One agent2 double on a port of its own.
 
-    `name` is who it is in the journal, `token` what callers must bear; port 0 takes any free one. Call `start`
-    once, then `close`, which may be repeated.
+    `name` is who it is in the journal, `token` what callers must bear; port 0 takes any free one. A health call is
+    answered after `health_delay` seconds. Call `start` once, then `close`, which may be repeated.
     """
 
     def __init__(
-        self, ctx: RunContext, name: str, engine: Engine, token: str, host: str = "127.0.0.1", port: int = 0
+        self,
+        ctx: RunContext,
+        name: str,
+        engine: Engine,
+        token: str,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        health_delay: float = 0.0,
     ) -> None:
         self._ctx = ctx
         self._name = name
         self._engine = engine
-        self._bearer = f"Bearer {token}".encode()
+        self._token = token
         self._host = host
         self._port = port
+        self._health_delay = health_delay
         self._runner: web.AppRunner | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._readers: dict[int, tuple[asyncio.Event, web.Request]] = {}
@@ -98,6 +109,17 @@ class Agent2Server:
                 "holds this port, or give another one; port 0 takes any that is free."
             ) from error
         self._runner = runner
+        # A second start, after a crash, is where callers know it to be.
+        self._port = runner.addresses[0][1]
+
+    async def crash(self) -> None:
+        """Die as a process does: connections are torn, nobody listens, the jobs are gone. `start` brings it back.
+
+        It comes back with its port and its token: a Local Agent that attached to it has no way to learn another one
+        (A2-017 changes the token of a supervised process only).
+        """
+        await self.close()
+        self._engine.forget()
 
     async def close(self) -> None:
         """Stop listening and tear every open stream. Safe to call again."""
@@ -128,12 +150,12 @@ class Agent2Server:
             return self._answer(request, route, refusal(error.status, error.reason.lower().replace(" ", "_")))
 
     def _authorized(self, request: web.Request) -> bool:
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        return hmac.compare_digest(given, self._bearer)
+        return bears(request.headers.getall("Authorization", []), self._token)
 
     async def _health(self, request: web.Request) -> web.StreamResponse:
+        await asyncio.sleep(self._health_delay)
         # A2-006: below /local/v1 and beside it. A2-002: whether a token came along is told in the journal.
-        facts = {"authorization": "Authorization" in request.headers}
+        facts = {"authorization": "Authorization" in request.headers, "kinds": list(self._engine.kinds)}
         return self._answer(request, _route(request), self._engine.health(), facts=facts)
 
     async def _start_job(self, request: web.Request) -> web.StreamResponse:
@@ -269,9 +291,12 @@ class _Delivery(Generic[T]):
         """Write until the reader has ended or is to break. Each write waits for room."""
         while True:
             self.more.clear()
-            for item in self._reader.take():
-                await response.write(self._encode(item))
-                self.sent += 1
+            items = self._reader.take()
+            size = BACKLOG if len(items) >= BACKLOG else 1
+            for start in range(0, len(items), size):
+                group = items[start : start + size]
+                await response.write(b"".join(map(self._encode, group)))
+                self.sent += len(group)
             if self._reader.ended or self._reader.broken:
                 return
             try:

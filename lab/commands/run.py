@@ -27,6 +27,7 @@ from lab.run.interrupts import held_back
 from lab.run.runner import RunOptions, RunResult, check_requires, run_scenario
 from lab.scenario.loader import find_scenarios, project_root, resolved_yaml
 from lab.scenario.model import Scenario
+from lab.sut.launch import variable_of
 
 BLANK_PREFIX = "sut."
 SEED_BITS = 32
@@ -143,11 +144,17 @@ class RunCommand:
         words = ["lab", "run", str(scenario.file), "--seed", str(seed)]
         if self.local_agent is not None:
             words += ["--local-agent", self.local_agent]
-        for name, value in self.settings.items():
+        for name, value in self._overrides.items():
             words += ["--set", f"{name}={value}"]
         if self.out != DEFAULT_OUT:
             words += ["--out", str(self.out)]
-        return shlex.join(words)
+        # A blank may hold a secret: its variable is named, its value stays with the user.
+        blanks = [f"{variable_of(name.removeprefix(BLANK_PREFIX))}=…" for name in self.settings if self._is_blank(name)]
+        return " ".join([*blanks, shlex.join(words)])
+
+    @staticmethod
+    def _is_blank(name: str) -> bool:
+        return name.startswith(BLANK_PREFIX)
 
     def _tell(self, results: Sequence[RunResult], worst: ExitStatus, console: PatientConsole) -> None:
         if self.junit is not None:

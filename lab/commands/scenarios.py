@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from lab.agent2.script import load_script
 from lab.commands.loading import load
 from lab.errors import ExitStatus, ScenarioErrors, UsageError
 from lab.scenario.loader import find_scenarios
@@ -32,17 +33,31 @@ def list_command(paths: Sequence[Path], as_json: bool) -> ExitStatus:
     return ExitStatus.HELD
 
 
+def _mistakes(path: Path) -> list[str]:
+    """Every mistake of a scenario; those of agent2's scripts once the scenario itself is sound."""
+    try:
+        scenario = load(path)
+    except ScenarioErrors as errors:
+        return [str(error) for error in errors.errors]
+    except UsageError as error:
+        return [str(error)]
+    found = []
+    for script in dict.fromkeys(file for spec in scenario.agent2s.values() for file in spec.scripts.values()):
+        try:
+            load_script(script)
+        except UsageError as error:
+            found.append(str(error))
+    return found
+
+
 def validate_command(paths: Sequence[Path], as_json: bool) -> ExitStatus:
     """Load each scenario and print every mistake."""
     files = find_scenarios(paths or DEFAULT)
     mistakes: dict[str, list[str]] = {}
     for path in files:
-        try:
-            load(path)
-        except ScenarioErrors as errors:
-            mistakes[str(path)] = [str(error) for error in errors.errors]
-        except UsageError as error:
-            mistakes[str(path)] = [str(error)]
+        found = _mistakes(path)
+        if found:
+            mistakes[str(path)] = found
     if as_json:
         rows = [{"file": str(path), "mistakes": mistakes.get(str(path), [])} for path in files]
         click.echo(json.dumps(rows, indent=2))

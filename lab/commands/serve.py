@@ -7,21 +7,21 @@ import logging
 import os
 import secrets
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Protocol
 
 import click
 
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.errors import EnvironmentFault, ExitStatus, UsageError
 from lab.journal.events import (
     Agent2Job,
     Agent2Request,
+    Defect,
     Frame,
     SessionChanged,
     SocketClosed,
@@ -29,15 +29,11 @@ from lab.journal.events import (
     SocketRefused,
 )
 from lab.journal.writer import Entry, Journal
+from lab.run.defects import catch_loop_errors
+from lab.run.ending import Part, close_all
+from lab.run.interrupts import SIGNALS
 
 AGENT_NAME = "local_agent"
-
-
-class Part(Protocol):
-    """Something that was started and must be ended."""
-
-    async def close(self) -> None:
-        """End it."""
 
 
 Start = Callable[[RunContext], Awaitable[Sequence[Part]]]
@@ -207,7 +203,7 @@ def _serve(start: Start, journal: Path | None) -> ExitStatus:
 async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in SIGNALS:
         loop.add_signal_handler(number, stopped.set)
     clock = Clock(loop.time, time.time_ns() // 1_000_000)
     try:
@@ -217,12 +213,13 @@ async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
     # Nobody repeats a server's life by its seed, so its ids are nobody's to guess.
     ctx = RunContext(secrets.randbits(63), clock, journal, secret_seed=secrets.randbits(128))
     journal.listen(_tell)
+    catch_loop_errors(ctx)
     parts = await start(ctx)
     try:
         await stopped.wait()
     finally:
-        for part in parts:
-            await part.close()
+        for failure in await close_all(parts):
+            ctx.fail(failure)
         journal.close()
     if ctx.defects:
         raise EnvironmentFault(f"a defect of the lab: {type(ctx.defects[0]).__name__}")
@@ -255,5 +252,7 @@ def _words(event: object) -> str:
             return f"{event.method} {event.route} {event.status}"
         case Agent2Job():
             return f"job {event.job_id} {event.state}"
+        case Defect():
+            return f"a defect of the lab: {event.error}"
         case _:
             return ""

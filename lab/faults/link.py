@@ -21,7 +21,9 @@ HIGH_WATER = 64 * 1024
 
 
 class Link:
-    """Passes every connection on to `upstream`. `port` 0 lets the system choose; `delay` is in seconds.
+    """Passes every connection on to `upstream`, until `move` names another.
+
+    `port` 0 lets the system choose; `delay` is in seconds.
 
     The journal has an entry for each change, recorded by `link.<name>`: for each connection `opened`, when its
     client was accepted, and then one of `closed`, `cut`, `reset` (by the link) and `refused` (by the upstream),
@@ -37,8 +39,10 @@ class Link:
         port: int = 0,
         delay: float = 0.0,
         *,
+        to: str = "",
         high_water: int = HIGH_WATER,
     ) -> None:
+        self._to = to
         self.name = name
         self._ctx = ctx
         self._upstream = upstream
@@ -58,9 +62,14 @@ class Link:
             raise MisuseError(f"link {self.name} was started twice")
         self._listen()
         self._open = True
-        self._record(LinkOpened(self.name))
+        self._record(LinkOpened(self.name, self._to))
         if self._delay:
             self._record(LinkChanged(self.name, "delayed", self._delay))
+
+    @property
+    def delay(self) -> float:
+        """What it adds to each direction now, in seconds."""
+        return self._delay
 
     @property
     def address(self) -> tuple[str, int]:
@@ -105,6 +114,19 @@ class Link:
         for connection in self._live():
             connection.reset()
             self._ended(connection, "reset", cause.n)
+
+    def move(self, upstream: tuple[str, int]) -> None:
+        """FIN to both sides of every connection, as by `cut`, and from now on new ones are led to `upstream`.
+
+        A link that is cut stays cut until `heal`, and leads there then.
+        """
+        self._check_open()
+        self._upstream = upstream
+        # A delay goes on: the entry says so, since any change of a link may have ended it.
+        cause = self._record(LinkChanged(self.name, "moved", self._delay))
+        for connection in self._live():
+            connection.part()
+            self._ended(connection, "cut", cause.n)
 
     def set_delay(self, seconds: float) -> None:
         """Forward bytes and FINs that arrive from now on `seconds` late, each way, in order; 0 ends it.

@@ -18,6 +18,8 @@ class Acts(StrEnum):
 
     LINK = "link"
     FRAME = "frame"
+    SOCKET = "socket"
+    SERVICE = "service"
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,27 @@ _KINDS = (
     FaultKind("reset", Acts.LINK, "reset every live connection (RST); new ones are accepted", lasting=False),
     FaultKind("delay", Acts.LINK, "hold all bytes back for a time, in each direction", lasting=True),
     FaultKind("heal", Acts.LINK, "end every fault on the link", lasting=False),
+    FaultKind("move", Acts.LINK, "close every connection (FIN) and lead new ones to another gateway", lasting=False),
     FaultKind("drop", Acts.FRAME, "lose the frame", lasting=False),
     FaultKind("duplicate", Acts.FRAME, "deliver the frame twice", lasting=False),
     FaultKind("hold", Acts.FRAME, "deliver the frame later; those behind it pass it", lasting=True),
+    FaultKind(
+        "tamper",
+        Acts.FRAME,
+        "break the frame's signature, so that it does not verify",
+        lasting=False,
+        excuses=(("gateway-frames-signed", "gateway"),),
+    ),
+    FaultKind(
+        "inject",
+        Acts.SOCKET,
+        "have the gateway send a message of its own making",
+        lasting=False,
+        excuses=(("gateway-frames-valid", "gateway"),),
+    ),
+    FaultKind(
+        "crash", Acts.SERVICE, "die as a process does: connections torn, nobody there, jobs forgotten", lasting=True
+    ),
 )
 
 FAULT_KINDS: Mapping[str, FaultKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
@@ -90,14 +110,34 @@ class Fault:
     """Duration of a lasting fault; None holds until healed."""
     delay: float = 0.0
     """Added to each direction of a link, in seconds, by `delay`."""
+    times: int | None = 1
+    """How many frames that fit it acts on, one after the other from the anchor's on; None acts on all of them."""
+    socket: str | None = None
+    """The local agent whose socket `inject` writes to."""
+    moved_to: str | None = None
+    """The gateway that `move` leads the link to."""
+    service: str | None = None
+    """The double that a service fault acts on."""
     line: int = 0
+
+    @property
+    def least(self) -> int:
+        """How often it has to fire for the plan to be carried out."""
+        return self.times or 1
 
     @property
     def target(self) -> str:
         """What it acts on, in a few words."""
         if FAULT_KINDS[self.kind].acts is Acts.LINK:
             return f"link {self.link}"
-        return self.anchor.words() if self.anchor else "?"
+        if self.service is not None:
+            return f"service {self.service}"
+        if self.socket is not None:
+            return self.socket
+        if self.anchor is None:
+            return "?"
+        often = ", each" if self.times is None else f", {self.times} times" if self.times > 1 else ""
+        return f"{self.anchor.words()}{often}"
 
 
 @dataclass(frozen=True)
@@ -111,46 +151,59 @@ class SeenFrame:
     chunk: int | None = None
 
 
+@dataclass
+class _Armed:
+    """A fault that waits: for the frame that is `to_pass` frames away, and then `times` times in all."""
+
+    fault: Fault
+    to_pass: int
+    times: int | None
+    fired: int = 0
+
+    @property
+    def over(self) -> bool:
+        return self.times is not None and self.fired >= self.times
+
+
 class AnchorWatch:
     """Counts the frames that fit an armed fault's anchor, from the moment it was armed."""
 
     def __init__(self) -> None:
-        self._armed: list[tuple[Fault, int]] = []
+        self._armed: list[_Armed] = []
 
     def arm(self, fault: Fault) -> None:
         """Watch for `fault`'s anchor."""
         if fault.anchor is None:
             raise ValueError(f"fault {fault.id} has no anchor to watch for")
-        self._armed.append((fault, fault.anchor.nth))
+        self._armed.append(_Armed(fault, fault.anchor.nth, fault.times))
 
     def disarm(self, fault_id: str) -> None:
         """Stop watching for a fault that has not fired."""
-        self._armed = [(fault, left) for fault, left in self._armed if fault.id != fault_id]
+        self._armed = [armed for armed in self._armed if armed.fault.id != fault_id]
 
     def unfired(self) -> tuple[Fault, ...]:
         """The faults that still wait."""
-        return tuple(fault for fault, _ in self._armed)
+        return tuple(armed.fault for armed in self._armed if not armed.fired)
 
     def see(self, frame: SeenFrame) -> tuple[Fault, ...]:
-        """The faults that fire at this frame; each fires once.
+        """The faults that fire at this frame; each fires once, or as often as its `times` say.
 
         A frame takes one frame fault. A further one that is due waits for the next frame that fits.
         """
         fired: list[Fault] = []
-        waiting: list[tuple[Fault, int]] = []
         taken = False
-        for fault, left in self._armed:
+        for armed in self._armed:
+            fault = armed.fault
             on_frame = FAULT_KINDS[fault.kind].acts is Acts.FRAME
             if fault.anchor is None or not _fits(fault.anchor, frame):
-                waiting.append((fault, left))
-            elif left > 1:
-                waiting.append((fault, left - 1))
-            elif on_frame and taken:
-                waiting.append((fault, left))
-            else:
+                continue
+            if armed.to_pass > 1:
+                armed.to_pass -= 1
+            elif not (on_frame and taken):
                 fired.append(fault)
+                armed.fired += 1
                 taken = taken or on_frame
-        self._armed = waiting
+        self._armed = [armed for armed in self._armed if not armed.over]
         return tuple(fired)
 
 

@@ -13,13 +13,13 @@ kept nowhere.
 
 from __future__ import annotations
 
-import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
 
+from lab.bearer import bears
 from lab.errors import EnvironmentFault
 from lab.gateway.core import GatewayCore
 from lab.gateway.jobs import CallRefused, Job, Order, job_state
@@ -70,7 +70,7 @@ class ControlApi:
     ) -> None:
         self._gateway = gateway
         self._agents = dict(agents)
-        self._bearer = f"Bearer {token}".encode()
+        self._token = token
         self._ids = ids
         self._host, self._port = host, port
         self._runner: web.AppRunner | None = None
@@ -115,8 +115,7 @@ class ControlApi:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "").encode("utf-8", "surrogateescape")
-        if not hmac.compare_digest(given, self._bearer):
+        if not bears(request.headers.getall("Authorization", []), self._token):
             return web.json_response({"error": "unauthorized", "message": "the control token is due"}, status=401)
         try:
             return await handler(request)

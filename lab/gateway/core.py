@@ -101,7 +101,10 @@ class _Agent:
 
 
 class GatewayCore:
-    """One gateway instance of one tenant. `ids` gives fresh UUIDs for everything that leaves it."""
+    """One gateway instance of one tenant. `ids` gives fresh UUIDs for everything that leaves it.
+
+    `conn_prefix` tells the connections of several gateways apart; `jobs` are shared by the instances of one gateway.
+    """
 
     def __init__(
         self,
@@ -112,6 +115,8 @@ class GatewayCore:
         policy: GatewayPolicy,
         signer: Signer | None,
         ids: IdSource,
+        conn_prefix: str = "c",
+        jobs: dict[str, Job] | None = None,
     ) -> None:
         self._contract = contract
         self._tenant_id = tenant_id
@@ -128,17 +133,23 @@ class GatewayCore:
         self._undated: dict[str, None] = {}
         """Connections that were acted on since they were asked for their timeout."""
         self._due: dict[str, float] = {}
+        self._conn_prefix = conn_prefix
         self._opened = 0
         self._relay = ContentRelay()
         self._news: list[News] = []
-        self.jobs: dict[str, Job] = {}
+        self.jobs: dict[str, Job] = {} if jobs is None else jobs
+
+    @property
+    def max_frame_bytes(self) -> int:
+        """The largest frame that its contract allows, in bytes."""
+        return self._contract.limits.max_frame_bytes
 
     # Connections
 
     def connect(self, agent_id: str, now: float) -> str:
         """An agent's WebSocket is open; returns the connection's name."""
         self._opened += 1
-        conn = f"c{self._opened}"
+        conn = f"{self._conn_prefix}{self._opened}"
         self._connections[conn] = GatewayConnection(
             self._contract,
             self._tenant_id,
@@ -380,13 +391,22 @@ class GatewayCore:
         payload = {"approvalId": approval_id, "jobId": job_id, "decision": decision, "token": token}
         self._send(job.agent_id, Draft("approval.decision", payload, self._agents[job.agent_id].workspace_id), now)
 
-    def request_content(self, agent_id: str, kind: str, ref: str, now: float) -> str:
-        """Ask for content; returns the requestId whose `ContentNews` will come. Raises `CallRefused`."""
+    def request_content(self, agent_id: str, kind: str, ref: str, now: float, in_chunks: bool = False) -> str:
+        """Ask for content; returns the requestId whose `ContentNews` will come. Raises `CallRefused`.
+
+        With `in_chunks` the caller takes the body with `read_content`, and the news has none.
+        """
         request_id = self._ids()
         agent = self._agent(agent_id)
         draft = Draft("content.request", {"kind": kind, "ref": ref}, agent.workspace_id, request_id)
-        self._relay.asked(request_id, agent_id, self._send(agent_id, draft, now), now)
+        self._relay.asked(request_id, agent_id, self._send(agent_id, draft, now), now, in_chunks)
         return request_id
+
+    def read_content(self, request_id: str) -> bytes | None:
+        """The next chunk that waits for its caller, None when there is none."""
+        chunk, answer = self._relay.read(request_id)
+        self._news.extend([ContentNews(answer)] if answer is not None else [])
+        return chunk
 
     def _job(self, job_id: str) -> Job:
         job = self.jobs.get(job_id)

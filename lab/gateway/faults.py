@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -20,6 +21,16 @@ class Passage:
     fault: Fault | None = None
     link_faults: tuple[Fault, ...] = ()
 
+    @property
+    def copies(self) -> bool:
+        """Whether it is delivered twice."""
+        return self.fault is not None and self.fault.kind == "duplicate"
+
+    @property
+    def tampers(self) -> bool:
+        """Whether its signature is to be broken."""
+        return self.fault is not None and self.fault.kind == "tamper"
+
 
 class FrameFaults:
     """Decides the fate of each frame by the faults that are armed; the first frame fault that fits wins."""
@@ -36,7 +47,7 @@ class FrameFaults:
         on_link = tuple(fault for fault in fired if FAULT_KINDS[fault.kind].acts is Acts.LINK)
         if not on_frame:
             return Passage(link_faults=on_link)
-        fate = {"drop": "dropped", "duplicate": "passed", "hold": "delayed"}[on_frame[0].kind]
+        fate = {"drop": "dropped", "hold": "delayed"}.get(on_frame[0].kind, "passed")
         return Passage(fate, on_frame[0], on_link)
 
     def _seen(self, frame: Frame, sender: str) -> SeenFrame:
@@ -51,6 +62,13 @@ class FrameFaults:
             content=self._contents.get(frame.request_id) if frame.request_id is not None else None,
             chunk=frame.chunk.get("index") if frame.chunk is not None else None,
         )
+
+
+def tampered(text: str) -> str:
+    """A signed frame with the first character of its signature altered; everything else stays as it was."""
+    signature = json.loads(text)["sig"]["signature"]
+    other = "A" if signature[0] != "A" else "B"
+    return text.replace(f'"{signature}"', f'"{other}{signature[1:]}"', 1)
 
 
 def _remember(table: OrderedDict[str, str], key: str, value: str) -> None:

@@ -5,6 +5,7 @@ Bytes are held until the caller has them and nowhere else (SEC-001, CP-014).
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass, field
 
 from lab.protocol.frames import Frame
@@ -19,10 +20,16 @@ FIRST_CHUNK_SECONDS = 10.0
 WHOLE_ANSWER_SECONDS = 30.0
 """From the same instant to the last chunk."""
 
+MOST_WAITING = 16
+"""Chunks that wait for a caller who reads them one by one; further behind it loses its request (CH-026)."""
+
 
 @dataclass(frozen=True)
 class Answer:
-    """What a caller gets. `status` ok, error, not_found or forbidden; `code` a wire code when it failed."""
+    """What a caller gets. `status` ok, error, not_found or forbidden; `code` a wire code when it failed.
+
+    `body` is empty for a caller that read it chunk by chunk.
+    """
 
     request_id: str
     status: str
@@ -37,7 +44,14 @@ class _Pending:
     deadline: float
     last_deadline: float | None = None
     """None until its content.request was written."""
-    parts: list[bytes] = field(default_factory=list)
+    parts: deque[bytes] = field(default_factory=deque)
+    """What has come, and was not taken yet."""
+    in_chunks: bool = False
+    """Whether the caller takes chunk by chunk; otherwise it gets all at once."""
+    received: int = 0
+    """Bytes that have come."""
+    whole: bool = False
+    """Whether the last chunk is here; what was not taken by the last limit is not kept for ever."""
 
 
 class ContentRelay:
@@ -46,9 +60,9 @@ class ContentRelay:
     def __init__(self) -> None:
         self._pending: dict[str, _Pending] = {}
 
-    def asked(self, request_id: str, agent_id: str, delivery: Delivery, now: float) -> None:
+    def asked(self, request_id: str, agent_id: str, delivery: Delivery, now: float, in_chunks: bool = False) -> None:
         """A content.request was handed over for sending; call `note_written` after each chance to write it."""
-        self._pending[request_id] = _Pending(agent_id, delivery, now + WAITING_SECONDS)
+        self._pending[request_id] = _Pending(agent_id, delivery, now + WAITING_SECONDS, in_chunks=in_chunks)
         self.note_written(now)
 
     def note_written(self, now: float) -> None:
@@ -68,15 +82,30 @@ class ContentRelay:
         status = frame.payload["status"]
         if status != "ok":
             return self._over(Answer(request_id, status, code=frame.payload.get("errorCode")))
+        if pending.in_chunks and len(pending.parts) >= MOST_WAITING:
+            # CH-026: who is further behind loses the request; its later chunks are acked and dropped (CH-028).
+            return self._over(Answer(request_id, "error", code="rate_limited"))
         pending.parts.append(data or b"")
+        pending.received += len(data or b"")
         pending.deadline = pending.last_deadline or pending.deadline
         if not frame.chunk.last:
             return None
-        body = b"".join(pending.parts)
         # CH-030: the total is compared at the end only.
-        if frame.payload.get("totalBytes", len(body)) != len(body):
+        if frame.payload.get("totalBytes", pending.received) != pending.received:
             return self._over(Answer(request_id, "error", code="chunk_inconsistent"))
-        return self._over(Answer(request_id, "ok", body))
+        if pending.in_chunks:
+            pending.whole = True
+            return None
+        return self._over(Answer(request_id, "ok", b"".join(pending.parts)))
+
+    def read(self, request_id: str) -> tuple[bytes | None, Answer | None]:
+        """The next chunk that waits, None when there is none; and with the last one the answer that ends it."""
+        pending = self._pending.get(request_id)
+        if pending is None or not pending.parts:
+            return None, None
+        chunk = pending.parts.popleft()
+        over = pending.whole and not pending.parts
+        return chunk, self._over(Answer(request_id, "ok")) if over else None
 
     def fail(self, request_id: str, code: str) -> Answer | None:
         """A request that can get no answer any more; None when it is over already."""
@@ -84,7 +113,11 @@ class ContentRelay:
 
     def fail_all(self, agent_id: str, code: str) -> list[Answer]:
         """Every request to an agent, when its session was lost (RS-007)."""
-        lost = [request_id for request_id, pending in self._pending.items() if pending.agent_id == agent_id]
+        lost = [
+            request_id
+            for request_id, pending in self._pending.items()
+            if pending.agent_id == agent_id and not pending.whole
+        ]
         return [self._over(Answer(request_id, "error", code=code)) for request_id in lost]
 
     def next_timeout(self) -> float | None:

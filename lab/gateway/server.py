@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import Any
 
@@ -16,14 +15,15 @@ from websockets.http11 import Request, Response
 from websockets.protocol import State
 from websockets.server import ServerProtocol
 
+from lab.bearer import bears
 from lab.context import RunContext
 from lab.errors import EnvironmentFault
 from lab.faults.plan import Fault
 from lab.gateway.core import ContentNews, GatewayCore, JobNews, News, SessionNews
-from lab.gateway.faults import FrameFaults, Passage
+from lab.gateway.faults import FrameFaults, Passage, tampered
 from lab.gateway.jobs import CallRefused, job_state
 from lab.gateway.relay import Answer
-from lab.gateway.socket import PARTING_SECONDS, Behind, CountingConnection, GatewaySocket
+from lab.gateway.socket import PARTING_SECONDS, Behind, CountingConnection, GatewaySocket, RawMessage
 from lab.journal.events import (
     CallFailed,
     FaultFired,
@@ -51,6 +51,15 @@ LAG_NOTED = 0.05
 LinkStrike = Callable[[Fault, int, int | None], None]
 """Carries out a link fault behind a frame: the fault, the link's upstream-side port, and the offset in the stream
 towards the agent, None for a frame that came from it."""
+
+
+@dataclass(frozen=True)
+class ContentReading:
+    """Content on its way to a caller. `answer` comes at its end, without a body for a caller that reads chunks."""
+
+    answer: asyncio.Future[Answer]
+    read: Callable[[], bytes | None]
+    """Takes the next chunk that waits; None when there is none."""
 
 
 class GatewayServer:
@@ -162,9 +171,7 @@ class GatewayServer:
     def _authenticate(self, connection: ServerConnection, request: Request) -> Response | None:
         # HS-002, WS-054: HTTP 401 without an upgrade.
         given = request.headers.get_all("Authorization")
-        # Two credentials are none: nobody says which of them counts.
-        header = given[0] if len(given) == 1 else ""
-        agent_id = self._agent_of(header)
+        agent_id = self._agent_of(given)
         if agent_id is None:
             reason = "no credential" if not given else "an unknown credential"
             self._ctx.journal.record(self.name, SocketRefused(HTTPStatus.UNAUTHORIZED, reason))
@@ -172,10 +179,11 @@ class GatewayServer:
         connection.username = agent_id
         return None
 
-    def _agent_of(self, header: str) -> str | None:
+    def _agent_of(self, headers: Sequence[str]) -> str | None:
         found = None
         for agent_id, token in self._tokens.items():
-            if hmac.compare_digest(header.encode("utf-8", "surrogateescape"), f"Bearer {token}".encode()):
+            # All are compared, so that the time tells nothing.
+            if bears(headers, token):
                 found = agent_id
         return found
 
@@ -186,8 +194,8 @@ class GatewayServer:
         conn = self.core.connect(agent_id, self._ctx.now())
         assert isinstance(websocket, CountingConnection)
         socket = self._sockets[conn] = GatewaySocket(conn, agent_id, websocket, self._ctx.fail)
-        path = websocket.request.path.partition("?")[0] if websocket.request is not None else ""
-        self._guard(lambda: self._record_opened(conn, path, agent_id))
+        target = websocket.request.path if websocket.request is not None else ""
+        self._guard(lambda: self._record_opened(conn, target, agent_id))
         try:
             async for message in websocket:
                 self._guard(lambda message=message: self._on_message(socket, message))  # type: ignore[misc]
@@ -200,8 +208,9 @@ class GatewayServer:
             self._guard(lambda: self._after(lambda now: self.core.closed(conn, now)))
             await socket.end()
 
-    def _record_opened(self, conn: str, path: str, agent_id: str) -> None:
-        self._ctx.journal.record(self.name, SocketOpened(conn, path, self._agent_names[agent_id]))
+    def _record_opened(self, conn: str, target: str, agent_id: str) -> None:
+        path, canaries = target.partition("?")[0], self._tap.canaries_in(target)
+        self._ctx.journal.record(self.name, SocketOpened(conn, path, self._agent_names[agent_id], canaries))
         self._rearm()
 
     def _record_closed(self, socket: GatewaySocket) -> None:
@@ -235,7 +244,7 @@ class GatewayServer:
             self._later(passage.fault, lambda: self._receive(socket.conn, message))
             return
         self._receive(socket.conn, message)
-        if passage.fault is not None:
+        if passage.fault is not None and passage.copies:
             self._record_copy(frame, passage.fault)
             self._receive(socket.conn, message)
 
@@ -309,6 +318,9 @@ class GatewayServer:
     def _write_frame(self, socket: GatewaySocket, output: Transmit) -> None:
         frame = self._judge(socket.conn, "cp-to-la", output.text)
         passage = self.faults.pass_frame(frame, self.name)
+        if passage.tampers:
+            output = Transmit(tampered(output.text))
+            frame = self._judge(socket.conn, "cp-to-la", output.text)
         cause = self._record_frame(frame, passage)
         behind = self._striker(socket, passage.link_faults)
         if passage.fate == "dropped":
@@ -320,13 +332,22 @@ class GatewayServer:
             self._later(passage.fault, lambda: self._put_held(socket, output, behind))
             return
         socket.put(output, behind)
-        if passage.fault is not None:
+        if passage.fault is not None and passage.copies:
             self._record_copy(frame, passage.fault)
             socket.put(output)
 
     def _put_held(self, socket: GatewaySocket, output: Transmit, behind: Behind | None) -> None:
         if socket.conn in self._sockets:
             socket.put(output, behind)
+
+    def inject(self, agent_id: str, message: str | bytes, fault: Fault) -> None:
+        """Write a message of nobody's making to an agent's newest socket. Raises `CallRefused` AGENT_OFFLINE."""
+        sockets = [socket for socket in self._sockets.values() if socket.agent_id == agent_id]
+        if not sockets:
+            raise CallRefused("AGENT_OFFLINE", "the agent has no connection")
+        frame = self._judge(sockets[-1].conn, "cp-to-la", message)
+        self._record_frame(frame, Passage(fault=fault))
+        sockets[-1].put(RawMessage(message))
 
     def _striker(self, socket: GatewaySocket, faults: tuple[Fault, ...]) -> Behind | None:
         if not faults:
@@ -393,12 +414,27 @@ class GatewayServer:
 
     async def content(self, agent_id: str, kind: str, ref: str) -> Answer:
         """Ask an agent for content and wait for its answer or its failure. Raises `CallRefused`."""
+        return await self._ask(agent_id, kind, ref, in_chunks=False).answer
+
+    def open_content(self, agent_id: str, kind: str, ref: str) -> ContentReading:
+        """Ask an agent for content that the caller reads chunk by chunk (CH-026). Raises `CallRefused`."""
+        return self._ask(agent_id, kind, ref, in_chunks=True)
+
+    def _ask(self, agent_id: str, kind: str, ref: str, in_chunks: bool) -> ContentReading:
         if self._closed:
             raise CallRefused("AGENT_OFFLINE", "the gateway has ended")
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        readings: list[ContentReading] = []
 
         def ask(now: float) -> None:
-            self._answers[self.core.request_content(agent_id, kind, ref, now)] = future
+            request_id = self.core.request_content(agent_id, kind, ref, now, in_chunks=in_chunks)
+            self._answers[request_id] = answer
+            readings.append(ContentReading(answer, lambda: self._read(request_id)))
 
         self._after(ask)
-        return await future
+        return readings[0]
+
+    def _read(self, request_id: str) -> bytes | None:
+        chunks: list[bytes | None] = []
+        self._after(lambda _now: chunks.append(self.core.read_content(request_id)))
+        return chunks[0]

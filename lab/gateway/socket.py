@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from websockets.asyncio.server import ServerConnection
@@ -17,6 +19,19 @@ MAX_QUEUED = 4096
 
 PARTING_SECONDS = 5.0
 """How long a peer has to read what was written before a close, and to answer the close; then the socket is aborted."""
+
+PEER_CLOSES_SECONDS = 1.0
+"""How long a peer that named a fatal error has to close by itself."""
+
+
+@dataclass(frozen=True)
+class RawMessage:
+    """A message that the gateway's protocol core knows nothing of: text as str, binary as bytes."""
+
+    data: str | bytes
+
+
+Message = Transmit | RawMessage
 
 Behind = Callable[[int], None]
 """What happens right behind a message, given the offset of its end in the stream."""
@@ -64,7 +79,7 @@ class GatewaySocket:
         self.agent_id = agent_id
         self._websocket = websocket
         self._fail = fail
-        self._queue: deque[tuple[Transmit | Close | None, Behind | None]] = deque()
+        self._queue: deque[tuple[Message | Close | None, Behind | None]] = deque()
         self._wake = asyncio.Event()
         self._parting: asyncio.TimerHandle | None = None
         address = websocket.remote_address
@@ -72,7 +87,7 @@ class GatewaySocket:
         """The port of the peer's end: the link's upstream side, where there is a link."""
         self._writer = asyncio.get_running_loop().create_task(self._write(), name=f"gateway socket {conn}")
 
-    def put(self, output: Transmit | Close | None, behind: Behind | None = None) -> None:
+    def put(self, output: Message | Close | None, behind: Behind | None = None) -> None:
         """Queue a message or the close; None is nothing but its place in the stream."""
         if len(self._queue) >= MAX_QUEUED:
             self._websocket.transport.abort()
@@ -90,6 +105,8 @@ class GatewaySocket:
                 while self._queue:
                     output, behind = self._queue.popleft()
                     if isinstance(output, Close):
+                        if output.awaits_peer:
+                            await self._peers_close()
                         await self._websocket.close(output.code)
                         return
                     await self._write_message(output, behind)
@@ -101,14 +118,20 @@ class GatewaySocket:
             self._fail(defect)
             self._websocket.transport.abort()
 
-    async def _write_message(self, output: Transmit | None, behind: Behind | None) -> None:
+    async def _peers_close(self) -> None:
+        """Give a peer that named a fatal error the time to close with its number; a close of our own would cross it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PEER_CLOSES_SECONDS):
+                await self._websocket.wait_closed()
+
+    async def _write_message(self, output: Message | None, behind: Behind | None) -> None:
         if output is None:
             if behind is not None:
                 behind(self._websocket.sent_bytes)
             return
         self._websocket.behind = behind
         try:
-            await self._websocket.send(output.text)
+            await self._websocket.send(output.data if isinstance(output, RawMessage) else output.text)
         finally:
             self._websocket.behind = None
 

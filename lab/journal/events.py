@@ -141,7 +141,10 @@ class LoopLag(Event):
 @_event
 @dataclass(frozen=True)
 class FaultPlanned(Event):
-    """A fault of the plan, before it fires. `excuses` lists [law, party] pairs that it voids by order."""
+    """A fault of the plan, before it fires. `excuses` lists [law, party] pairs that it voids by order.
+
+    `times` is how often it has to fire at least.
+    """
 
     kind: ClassVar[str] = "fault.planned"
     fault: str
@@ -149,6 +152,7 @@ class FaultPlanned(Event):
     target: str
     line: int
     excuses: tuple[tuple[str, str], ...] = ()
+    times: int = 1
 
 
 @_event
@@ -175,10 +179,11 @@ class FaultEnded(Event):
 @_event
 @dataclass(frozen=True)
 class LinkOpened(Event):
-    """A link listens for the participants that are wired through it."""
+    """A link listens for the participants that are wired through it; `to` is the double behind it."""
 
     kind: ClassVar[str] = "link.opened"
     link: str
+    to: str = ""
 
 
 @_event
@@ -197,7 +202,7 @@ class LinkConnection(Event):
 @_event
 @dataclass(frozen=True)
 class LinkChanged(Event):
-    """A link was cut, healed, reset or delayed; `seconds` is the delay added to each direction."""
+    """A link was cut, healed, reset, moved or delayed; `seconds` is the delay added to each direction."""
 
     kind: ClassVar[str] = "link.changed"
     link: str
@@ -211,12 +216,16 @@ class LinkChanged(Event):
 @_event
 @dataclass(frozen=True)
 class SocketOpened(Event):
-    """A WebSocket upgrade was accepted; `path` is the request's path without its query, `agent` a participant."""
+    """A WebSocket upgrade was accepted; `path` is the request's path without its query, `agent` a participant.
+
+    `canaries` are the ids of those found in the request's whole target.
+    """
 
     kind: ClassVar[str] = "socket.opened"
     conn: str
     path: str
     agent: str = ""
+    canaries: tuple[str, ...] = ()
 
 
 @_event
@@ -272,6 +281,9 @@ class Frame(Event):
     signature    {present, verified, bound, equal, nonce, skewMs} or None where the type is not signed
     canaries     [{id, place}]
     decoded      decoded bytes of a chunk's data
+    ping         ping or pong for a JSON form of the liveness messages; only `parse` stands beside it
+    skewMs       how far the wall clock is ahead of a register's or hello's own time (the farther of ts and clock)
+    inlineChars  characters of the longest inline input of a job.assign
     """
 
     kind: ClassVar[str] = "frame"
@@ -335,7 +347,11 @@ class SessionChanged(Event):
 @_event
 @dataclass(frozen=True)
 class JobAssigned(Event):
-    """The driver had the gateway double assign a job; `label` is its name in the scenario."""
+    """The driver had the gateway double assign a job; `label` is its name in the scenario.
+
+    `user_turn` is the digest of the inputs joined by a blank line, `prompt` that of the same text trimmed; either
+    is None where masking may change it or nobody told.
+    """
 
     kind: ClassVar[str] = "job.assigned"
     job_id: str
@@ -343,6 +359,8 @@ class JobAssigned(Event):
     job_kind: str
     agent: str
     inputs: tuple[Digest, ...] = ()
+    user_turn: Digest | None = None
+    prompt: Digest | None = None
 
 
 @_event
@@ -353,6 +371,18 @@ class JobMoved(Event):
     kind: ClassVar[str] = "job.moved"
     job_id: str
     state: str
+
+
+@_event
+@dataclass(frozen=True)
+class ContentRead(Event):
+    """The driver has read content of a job chunk by chunk; `code` tells why it got no more, empty when it got all."""
+
+    kind: ClassVar[str] = "content.read"
+    job_id: str
+    content: str
+    chunks: int
+    code: str = ""
 
 
 @_event
@@ -396,7 +426,12 @@ class Undelivered(Event):
 @_event
 @dataclass(frozen=True)
 class Agent2Request(Event):
-    """A request that agent2 answered (or began to answer). `route` is the template, never the raw path."""
+    """A request that agent2 answered (or began to answer). `route` is the template, never the raw path.
+
+    `facts` by route: {authorization, kinds?} of health (whether a token came, which kinds were told), {kind} of
+    POST /jobs, {reason} of a cancel, {approvalId, decision}, {accepts_sse} of a stream; on any of them
+    {canaries} (ids found in the request's target). A request without a good token has 401 and no other fact.
+    """
 
     kind: ClassVar[str] = "agent2.request"
     method: str

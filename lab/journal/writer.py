@@ -30,18 +30,31 @@ def entry_to_json(entry: Entry) -> str:
     record: dict[str, object] = {"n": entry.n, "t": round(entry.t, 6), "witness": entry.by, "event": entry.event.kind}
     if entry.cause is not None:
         record["cause"] = entry.cause
-    for member in fields(entry.event):
-        value = getattr(entry.event, member.name)
-        if not _is_default(member, value):
-            record[member.name] = value
-    return json.dumps(record, ensure_ascii=True, separators=(",", ":"))
+    for name, default in _members(type(entry.event)):
+        value = getattr(entry.event, name)
+        # What a reader would put there by itself is left out; MISSING equals nothing, so its member is always written.
+        if value != default:
+            record[name] = value
+    return _encode(record)
 
 
-def _is_default(member: Field[Any], value: object) -> bool:
-    """Whether a reader would put `value` there by itself; a member without a default is always written."""
-    if member.default is not MISSING:
-        return bool(member.default == value)
-    return member.default_factory is not MISSING and bool(member.default_factory() == value)
+_encode = json.JSONEncoder(ensure_ascii=True, separators=(",", ":")).encode
+
+
+# Kept by class, because a run writes thousands of each.
+_members_of: dict[type[Event], tuple[tuple[str, object], ...]] = {}
+
+
+def _members(kind: type[Event]) -> tuple[tuple[str, object], ...]:
+    """Each member of an event with its default."""
+    members = _members_of.get(kind)
+    if members is None:
+        members = _members_of[kind] = tuple((member.name, _default(member)) for member in fields(kind))
+    return members
+
+
+def _default(member: Field[Any]) -> object:
+    return member.default if member.default_factory is MISSING else member.default_factory()
 
 
 class Journal:

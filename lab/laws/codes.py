@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.laws.view import Connection, FrameAt
+from lab.laws.seen import Connection, FrameAt
 
 # WS-039: the fixed order
 CODES = (
@@ -37,6 +37,22 @@ FATAL = frozenset(CODES) - {"protocol_unsupported", "agent_offline", "rate_limit
 # WS-040: 4400 and the code's position
 CLOSE_CODES = {code: 4400 + position for position, code in enumerate(CODES)}
 CODE_OF_CLOSE = {number: code for code, number in CLOSE_CODES.items()}
+
+
+def refused_frame(connection: Connection, party: str) -> FrameAt | None:
+    """The frame that `party` answered with a fatal error: the last one that had come by then, unless it was acked."""
+    error = connection.error(FATAL - {"timeout"}, party)
+    if error is None:
+        return None
+    last: FrameAt | None = None
+    for seen in connection.frames:
+        if seen.n >= error.n:
+            break
+        if seen.party != party and seen.delivered:
+            last = seen
+        elif last is not None and seen.frame.payload.get("ackMsgId") == last.frame.msg_id:
+            last = None
+    return last
 
 
 def fatal_error(connection: Connection, party: str | None = None) -> FrameAt | None:

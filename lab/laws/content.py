@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from lab.journal.events import SutOutput
+from lab.journal.events import Agent2Request, SocketOpened, SutOutput
 from lab.laws.law import Judgement, Law, Tally
-from lab.laws.view import GATEWAY, LOCAL_AGENT, FrameAt, JournalView
+from lab.laws.seen import GATEWAY, LOCAL_AGENT, FrameAt
+from lab.laws.view import JournalView
 
 # WS-048, SEC-002: the three content fields, and the echo of two of them
 PLACES = frozenset(
@@ -37,6 +38,7 @@ def _content_stays(law: str, party: str, view: JournalView) -> Judgement:
                 tally.held()
     if party == LOCAL_AGENT:
         _judge_output(tally, view)
+        _judge_targets(tally, view)
     return tally.judgement()
 
 
@@ -60,6 +62,21 @@ def _judge_output(tally: Tally, view: JournalView) -> None:
                 )
             else:
                 tally.held()
+
+
+def _judge_targets(tally: Tally, view: JournalView) -> None:
+    """SEC-006, SEC-015: neither content nor a token stands in the path or the query of a request."""
+    for entry in view.entries:
+        event = entry.event
+        if isinstance(event, SocketOpened):
+            who, found, what = event.agent or view.participant(None), event.canaries, "the path of an upgrade"
+        elif isinstance(event, Agent2Request):
+            found = tuple(event.facts.get("canaries", ()))
+            who, what = view.participant(None), f"the target of {event.method} {event.route}"
+        else:
+            continue
+        if found:
+            tally.broken(who, f"canary {', '.join(found)} in {what}", "no content and no token there", (entry.n,))
 
 
 LAWS = (

@@ -7,7 +7,8 @@ from functools import partial
 from lab.journal.events import SocketClosed, TextMessage
 from lab.laws.codes import CLOSE_CODES, CODE_OF_CLOSE, FATAL, fatal_error
 from lab.laws.law import Judgement, Law, Tally
-from lab.laws.view import GATEWAY, LOCAL_AGENT, Connection, FrameAt, JournalView, other_party
+from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, FrameAt, other_party
+from lab.laws.view import JournalView
 
 LEAST_WAIT = 1.0
 """Seconds without ready after which an agent may fall back to v1: 10 (HS-020), or less by its settings (LA-006)."""
@@ -98,6 +99,9 @@ def _fallback_from(view: JournalView) -> float | None:
 
 def _is_v1(connection: Connection, seen: FrameAt, fallback: float | None) -> bool:
     """A message of the v1 protocol, which bears no schemaVersion and is not judged here."""
+    if seen.is_v1_register:
+        # Whether it was due is told by a law of its own.
+        return True
     return (
         fallback is not None
         and seen.t >= fallback

@@ -39,11 +39,12 @@ class Violation:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A law's word on a journal; `judged` counts the cases that could be told."""
+    """A law's word on a journal; `judged` counts the cases that could be told, `unsure` those that could not."""
 
     status: Status
     judged: int
     violations: tuple[Violation, ...] = ()
+    unsure: int = 0
 
 
 @dataclass(frozen=True)
@@ -96,10 +97,10 @@ class Tally:
     def judgement(self) -> Judgement:
         """Broken by any violation; unknown only if no case at all could be told."""
         if self._violations:
-            return Judgement(Status.BROKEN, self._judged, tuple(self._violations))
+            return Judgement(Status.BROKEN, self._judged, tuple(self._violations), self._unsure)
         if self._judged:
-            return Judgement(Status.HELD, self._judged)
-        return Judgement(Status.UNKNOWN if self._unsure else Status.NOTHING, 0)
+            return Judgement(Status.HELD, self._judged, unsure=self._unsure)
+        return Judgement(Status.UNKNOWN if self._unsure else Status.NOTHING, 0, unsure=self._unsure)
 
 
 def judge_all(entries: Sequence[Entry], laws: Sequence[Law]) -> list[Judged]:

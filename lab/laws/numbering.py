@@ -1,24 +1,15 @@
-"""The laws of seq, acks and retransmission."""
+"""The laws of seq and acks."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 
-from lab.laws.codes import fatal_error
+from lab.laws.codes import fatal_error, refused_frame
 from lab.laws.law import Judgement, Law, Tally
-from lab.laws.view import GATEWAY, LOCAL_AGENT, Connection, FrameAt, JournalView, Session, other_party
-
-MOST_COPIES = 3
-"""Retransmissions of a frame on one connection (WS-022)."""
-
-EARLY = 0.1
-"""Part of the ack timeout by which a copy may seem early."""
-
-EARLY_SECONDS = 0.05
-"""As EARLY, for short ack timeouts."""
+from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, FrameAt, Session, other_party
+from lab.laws.view import JournalView
 
 GATEWAY_ACKS_WITHIN = 1.0
 """Seconds in which the lab's own gateway acks what reached it (SQ-034: on receipt)."""
@@ -110,11 +101,12 @@ class _AckReader:
         """By journal entry: up to which seq the receiver had shown that it has all."""
         entries, known = [0], [0]
         for connection in self._session.connections:
+            refused = refused_frame(connection, self._party)
             for seen in connection.frames:
-                if not connection.in_session(seen):
+                if not connection.in_session(seen) or seen is refused:
                     continue
                 if seen.party == self._party:
-                    value = max(seen.frame.ack or 0, _ack_seq(seen)) if seen.made else 0
+                    value = max(seen.frame.ack or 0, seen.ack_seq) if seen.made else 0
                 else:
                     # What the gateway's witness passed on in sequence, the gateway has; behind a gap it has nothing.
                     has = self._party == GATEWAY and seen.delivered and seen.clean and seen.frame.seq == known[-1] + 1
@@ -140,8 +132,17 @@ class _AckReader:
         answers = [ack for ack in acks.get(seq, ()) if ack.n > seen.n]
         if not answers:
             refused = ended is not None and ended.t <= due
+            covered = self._covered(connection, seen, seq, None)
             if self._settled_by_content(connection, seen):
                 self._tally.held()
+            elif covered is not None:
+                # SQ-007, SQ-015: the number rides beside the ack frame and never before it
+                self._tally.broken(
+                    who,
+                    f"no ack frame of seq {seq} ({seen.frame.type}), yet ack {covered.frame.ack}",
+                    "an ack frame of its own, before any frame whose ack covers it",
+                    (seen.n, covered.n),
+                )
             elif self._view.horizon(connection, seen.t) >= due and not refused:
                 self._tally.broken(
                     who,
@@ -155,6 +156,14 @@ class _AckReader:
         status = ack.frame.payload.get("status")
         if ack.frame.payload.get("ackMsgId") != seen.frame.msg_id:
             self._tally.broken(who, f"ack of seq {seq} with another ackMsgId", "its msgId", (seen.n, ack.n))
+        elif status == "rejected" and (before := self._covered(connection, seen, seq, ack)) is not None:
+            # SQ-015: else the sender takes it for accepted
+            self._tally.broken(
+                who,
+                f"ack {before.frame.ack} before the rejection of seq {seq}",
+                "the ack frame first",
+                (before.n, ack.n),
+            )
         elif status == "accepted" and sure:
             # SQ-002, SQ-008: a repeat is not taken again
             self._tally.broken(who, f"seq {seq} accepted again", "status duplicate", (seen.n, ack.n))
@@ -172,6 +181,15 @@ class _AckReader:
             )
         else:
             self._tally.held()
+
+    def _covered(self, connection: Connection, seen: FrameAt, seq: int, ack: FrameAt | None) -> FrameAt | None:
+        """A frame of the receiver whose ack number covers `seq` before the ack frame does."""
+        for one in connection.after(seen.n):
+            if ack is not None and one.n >= ack.n:
+                return None
+            if one.party == self._party and one.made and (one.frame.ack or 0) >= seq:
+                return one
+        return None
 
     def _settled_by_content(self, connection: Connection, seen: FrameAt) -> bool:
         # SQ-026: the first content.response acks its request
@@ -235,108 +253,8 @@ def _acks_of(connection: Connection, party: str) -> dict[int, list[FrameAt]]:
     acks: dict[int, list[FrameAt]] = {}
     for seen in connection.made(party):
         if seen.frame.type == "ack" and connection.in_session(seen):
-            acks.setdefault(_ack_seq(seen), []).append(seen)
+            acks.setdefault(seen.ack_seq, []).append(seen)
     return acks
-
-
-def _ack_seq(seen: FrameAt) -> int:
-    value = seen.frame.payload.get("ackSeq") if seen.frame.type == "ack" else None
-    return value if isinstance(value, int) else 0
-
-
-def _retransmission(law: str, party: str, view: JournalView) -> Judgement:
-    tally = Tally(law, party)
-    for session in view.sessions:
-        for connection in session.connections:
-            sends: dict[int, list[FrameAt]] = {}
-            for seen in connection.data(party):
-                if seen.frame.seq is not None:
-                    sends.setdefault(seen.frame.seq, []).append(seen)
-            for seq, copies in sends.items():
-                _judge_copies(tally, view, connection, party, seq, copies)
-    return tally.judgement()
-
-
-def _judge_copies(
-    tally: Tally, view: JournalView, connection: Connection, party: str, seq: int, sends: list[FrameAt]
-) -> None:
-    who = view.name_of(party, connection)
-    timeout = connection.ack_timeout
-    settled = _settled(view, connection, party, seq, sends[0])
-    for number, (before, copy) in enumerate(pairwise(sends), 1):
-        entries = (before.n, copy.n)
-        gap = copy.t - before.t
-        least = timeout - max(timeout * EARLY, EARLY_SECONDS) - view.slack(before.t, copy.t)
-        if number > MOST_COPIES:
-            tally.broken(who, f"copy {number} of seq {seq}", f"at most {MOST_COPIES} copies, then close 4420", entries)
-        elif party == LOCAL_AGENT and copy.frame.sha256 != before.frame.sha256:
-            # SQ-019: the same bytes
-            tally.broken(who, f"a copy of seq {seq} with other bytes", "the same bytes", entries)
-        elif party == GATEWAY and _same_nonce(before, copy):
-            # SQ-023: signed anew
-            tally.broken(who, f"a copy of seq {seq} with the old nonce", "a new nonce and timestamp", entries)
-        elif party == GATEWAY and copy.frame.payload != before.frame.payload:
-            tally.broken(who, f"a copy of seq {seq} with another payload", "the same payload", entries)
-        elif gap < least:
-            # SQ-021: a fixed spacing
-            tally.broken(
-                who, f"a copy of seq {seq} after {gap:.2f} s", f"{timeout:g} s apart", entries, f"{least:.2f} s least"
-            )
-        elif settled is not None and copy.t > settled + timeout:
-            tally.broken(who, f"a copy of seq {seq} after its ack", "no copy of an acked frame", entries)
-        else:
-            tally.held()
-    _judge_missing_copy(tally, view, connection, seq, sends, settled, who)
-
-
-def _judge_missing_copy(
-    tally: Tally,
-    view: JournalView,
-    connection: Connection,
-    seq: int,
-    sends: list[FrameAt],
-    settled: float | None,
-    who: str,
-) -> None:
-    """SQ-019, SQ-020, SQ-022: without an ack the next copy is due, or the close after the last one."""
-    last = sends[-1]
-    due = last.t + connection.ack_timeout + connection.patience
-    due += view.slack(last.t, due)
-    ended = fatal_error(connection)
-    if settled is not None or (ended and ended.t <= due) or view.horizon(connection, last.t) < due:
-        return
-    held = any(one.frame.fate == "delayed" and one.party != last.party for one in connection.after(sends[0].n))
-    if held:
-        tally.unsure()
-        return
-    last_one = len(sends) > MOST_COPIES
-    tally.broken(
-        who,
-        f"nothing for {due - last.t:.1f} s after seq {seq} without an ack",
-        "close 4420" if last_one else f"copy {len(sends)} after {connection.ack_timeout:g} s",
-        (last.n,),
-    )
-
-
-def _settled(view: JournalView, connection: Connection, party: str, seq: int, first: FrameAt) -> float | None:
-    """When an ack of `seq` was passed on to its sender (SQ-014), with the time that a link can hold it."""
-    for seen in connection.after(first.n):
-        if seen.party == party or not seen.delivered or seen.frame.fate == "delayed":
-            continue
-        covered = (seen.frame.ack or 0) >= seq or _ack_seq(seen) == seq
-        answered = (
-            seen.frame.type == "content.response"
-            and first.frame.type == "content.request"
-            and seen.frame.request_id == first.frame.request_id
-        )
-        if covered or answered:
-            return seen.t + view.slack(seen.t, seen.t)
-    return None
-
-
-def _same_nonce(one: FrameAt, other: FrameAt) -> bool:
-    nonces = [(seen.frame.facts.get("signature") or {}).get("nonce") for seen in (one, other)]
-    return nonces[0] is not None and nonces[0] == nonces[1]
 
 
 def _agent_acks_within(connection: Connection) -> float:
@@ -366,28 +284,26 @@ LAWS = (
         "acks",
         "An agent acks each data frame it gets, a repeat as duplicate, and never more than it got",
         LOCAL_AGENT,
-        ("SQ-002", "SQ-007", "SQ-008", "SQ-010", "SQ-025", "SQ-026", "SQ-027", "WS-006"),
+        (
+            "SQ-002",
+            "SQ-007",
+            "SQ-008",
+            "SQ-010",
+            "SQ-013",
+            "SQ-015",
+            "SQ-025",
+            "SQ-026",
+            "SQ-027",
+            "WS-006",
+            "CHAT-038",
+        ),
         partial(_acks, "acks", LOCAL_AGENT, _agent_acks_within),
     ),
     Law(
         "acked-at-once",
         "A gateway acks each data frame on receipt, a repeat as duplicate, and never more than it got",
         GATEWAY,
-        ("SQ-002", "SQ-034", "WS-006"),
+        ("CP-023", "SQ-002", "SQ-013", "SQ-015", "SQ-034", "WS-006"),
         partial(_acks, "acked-at-once", GATEWAY, _gateway_acks_within),
-    ),
-    Law(
-        "retransmission",
-        "An agent sends an unacked frame again with the same bytes, one ack timeout apart, three times at most",
-        LOCAL_AGENT,
-        ("SQ-019", "SQ-020", "SQ-021", "WS-022"),
-        partial(_retransmission, "retransmission", LOCAL_AGENT),
-    ),
-    Law(
-        "gateway-retransmission",
-        "A gateway sends an unacked frame again signed anew, one ack timeout apart, three times at most",
-        GATEWAY,
-        ("SQ-021", "SQ-022", "SQ-023", "WS-022"),
-        partial(_retransmission, "gateway-retransmission", GATEWAY),
     ),
 )

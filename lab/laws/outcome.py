@@ -8,7 +8,8 @@ from typing import Any
 from lab.journal.redaction import digest_of
 from lab.journal.writer import Entry
 from lab.laws.law import Judgement, Law, Tally
-from lab.laws.view import LOCAL_AGENT, FrameAt, Job, JournalView
+from lab.laws.seen import LOCAL_AGENT, FrameAt, Job
+from lab.laws.view import JournalView
 
 LAW = "job-outcome"
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from lab.journal.events import SocketClosed
 from lab.laws.codes import FATAL, fatal_error
 from lab.laws.law import Judgement, Law, Tally
-from lab.laws.view import GATEWAY, LOCAL_AGENT, Connection, FrameAt, JournalView, Session, other_party
+from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, FrameAt, Session, other_party
+from lab.laws.view import JournalView
 
 AGENT_KEEPS = 120.0
 """Seconds that an agent keeps its session after a dropped socket (RS-008)."""
+
+FATAL_ENDS = 5
+"""Fatal ends of a session after which it may be dropped."""
 
 GATEWAY_KEEPS = 90.0
 """Seconds that a gateway keeps it (RS-009)."""
@@ -86,9 +90,10 @@ def _judge_not_asking(tally: Tally, view: JournalView, register: FrameAt, may_ha
         len(may_have) > 1
         or error is not None
         or _left(before)
+        or not any(_heard_ready(one, register) for one in may_have[0].connections)
         or view.agent_process_changed(who, before.opened, register.t)
     ):
-        # Decisions of the agent that a witness cannot follow: a dropped session, a new process.
+        # Decisions of the agent that a witness cannot follow: a dropped session, a new process, a ready that was lost.
         tally.unsure()
         return
     tally.broken(who, "register without resume", "resume of the session it had", (lost.n, register.n))
@@ -229,7 +234,7 @@ def _judge_refusal(
     asked = connection.resume()
     sent = max((seen.frame.seq or 0 for seen in session.data(GATEWAY) if seen.n < ready.n), default=0)
     since = lost.t if lost is not None else ready.t
-    dropped = _superseded(view, session, ready)
+    dropped = _superseded(view, session, ready) or _given_up(session, ready) or _broken_off(view, session, ready)
     possible = asked is not None and (asked[1] or 0) <= sent
     if dropped or not possible or ready.t - since > GATEWAY_KEEPS - view.slack(since, ready.t):
         tally.held()
@@ -248,6 +253,21 @@ def _superseded(view: JournalView, session: Session, ready: FrameAt) -> bool:
     last = session.connections[-1].ready
     firsts = [one.connections[0].ready for one in view.sessions if one.agent_id == session.agent_id]
     return last is not None and any(first is not None and last.n < first.n < ready.n for first in firsts)
+
+
+def _broken_off(view: JournalView, session: Session, ready: FrameAt) -> bool:
+    """Whether a resume of the session that could not be was refused before: that drops it."""
+    return any(
+        (one.resume() or (None,))[0] == session.session_id and error.n < ready.n
+        for one in view.connections.values()
+        if (error := one.error(frozenset({"handshake_violation"}), GATEWAY)) is not None
+    )
+
+
+def _given_up(session: Session, ready: FrameAt) -> bool:
+    """Whether a session ended fatally so often that either side may drop it, lest it go on so for ever."""
+    ends = [one.error(FATAL - {"timeout"}) for one in session.connections]
+    return sum(end is not None and end.n < ready.n for end in ends) >= FATAL_ENDS
 
 
 def _session_before(view: JournalView, session_id: str | None, ready: FrameAt) -> Session | None:

@@ -10,7 +10,8 @@ from typing import Any
 from lab.journal.events import Agent2Line, BodyAnswered
 from lab.journal.writer import Entry
 from lab.laws.law import Judgement, Law, Tally
-from lab.laws.view import LOCAL_AGENT, Job, JournalView
+from lab.laws.seen import LOCAL_AGENT, Job
+from lab.laws.view import JournalView
 
 LONGEST_EVENT = 16384
 """Characters of an event; a longer line is replaced by a marker in its place (CHAT-048)."""
@@ -163,7 +164,8 @@ class _Stream:
                 opened[stream.reader] = entry.t
             elif stream.change == "ended" and stream.sent >= len(self.job.lines):
                 since = opened.get(stream.reader, entry.t)
-                return not self.view.disturbed(since, done.t) and not self.view.delayed(since, done.t)
+                broken = self.view.disturbed(since, done.t, "agent2") or self.view.delayed(since, done.t, "agent2")
+                return not broken
         return False
 
 

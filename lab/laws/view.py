@@ -1,10 +1,10 @@
-"""A journal as the laws read it: connections, sessions, jobs, what was disturbed and how far bounds widen."""
+"""A journal as the laws read it: who took part, what was disturbed, and how far bounds widen."""
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from math import inf
 from typing import Any
 
 from lab.journal.events import (
@@ -14,188 +14,26 @@ from lab.journal.events import (
     Agent2Request,
     Agent2Stream,
     BodyAnswered,
+    CallFailed,
+    FaultFired,
     Frame,
     JobAssigned,
     LinkChanged,
     LinkConnection,
+    LinkOpened,
     LoopLag,
     ParticipantDeclared,
     RunEnded,
     RunStarted,
     SocketClosed,
     SocketOpened,
+    StepEnded,
+    StepStarted,
     SutChanged,
     TextMessage,
 )
 from lab.journal.writer import Entry
-
-LOCAL_AGENT = "local_agent"
-GATEWAY = "gateway"
-
-CONTROL_TYPES = frozenset({"register", "hello", "ready", "ack", "error"})
-"""Types that count no seq (TY-044)."""
-
-DEFAULT_ACK_TIMEOUT = 5.0
-"""Seconds, where no ready named another (WS-022)."""
-
-LEAST_PATIENCE = 1.0
-"""Seconds that any answer is given, however short a session's ack timeout: a busy machine breaks no promise."""
-
-
-@dataclass(frozen=True)
-class FrameAt:
-    """A frame with its place in the journal."""
-
-    n: int
-    t: float
-    by: str
-    frame: Frame
-
-    @property
-    def party(self) -> str:
-        """Who made the frame, as its direction tells."""
-        return LOCAL_AGENT if self.frame.direction == "la-to-cp" else GATEWAY
-
-    @property
-    def made(self) -> bool:
-        """Whether its sender made it; an extra copy was made by the lab."""
-        return not (self.frame.fate == "copied" and self.frame.fault is not None)
-
-    @property
-    def delivered(self) -> bool:
-        """Whether the lab passed it on; a cut can still have lost it on the way."""
-        return self.frame.fate != "dropped"
-
-    @property
-    def is_data(self) -> bool:
-        """Whether it counts a seq."""
-        return self.frame.type is not None and self.frame.type not in CONTROL_TYPES
-
-    @property
-    def clean(self) -> bool:
-        """Whether nothing in it gives its receiver a reason to refuse it."""
-        facts = self.frame.facts
-        signature = facts.get("signature")
-        return (
-            all(facts.get(name, "ok") == "ok" for name in ("parse", "size", "type", "schema", "tenant", "agent"))
-            and facts.get("direction") is not False
-            and (signature is None or all(signature.get(name, True) for name in SIGNATURE_FACTS))
-        )
-
-
-SIGNATURE_FACTS = ("present", "verified", "bound", "equal")
-
-
-@dataclass
-class Connection:
-    """One WebSocket of an agent at a gateway, as the gateway's witness saw it."""
-
-    conn: str
-    gateway: str
-    opened: float
-    closed: Entry | None = None
-    frames: list[FrameAt] = field(default_factory=list)
-    texts: list[Entry] = field(default_factory=list)
-    register: FrameAt | None = None
-    answered: FrameAt | None = None
-    """The gateway's ready, whatever became of it."""
-    ready: FrameAt | None = None
-    """The ready that was passed on to the agent."""
-    agent_id: str | None = None
-    agent_name: str = ""
-    """The participant whose credential opened it, where the witness told."""
-
-    def after(self, n: int) -> Iterator[FrameAt]:
-        """The frames behind journal entry `n`."""
-        start = bisect.bisect_right(self.frames, n, key=lambda seen: seen.n)
-        return (self.frames[at] for at in range(start, len(self.frames)))
-
-    def made(self, party: str) -> Iterator[FrameAt]:
-        """The frames that `party` made here, whatever became of them."""
-        return (seen for seen in self.frames if seen.party == party and seen.made)
-
-    def data(self, party: str) -> Iterator[FrameAt]:
-        """The data frames that `party` made here in its session."""
-        return (seen for seen in self.made(party) if seen.is_data and self.in_session(seen))
-
-    def in_session(self, seen: FrameAt) -> bool:
-        """Whether a frame came after ready."""
-        return self.ready is not None and seen.n > self.ready.n
-
-    @property
-    def session_id(self) -> str | None:
-        """The session that ready named."""
-        return self.ready.frame.payload.get("sessionId") if self.ready else None
-
-    @property
-    def resumed(self) -> bool:
-        """Whether ready went on with an older session."""
-        return self.ready is not None and self.ready.frame.payload.get("resumed") is True
-
-    @property
-    def ack_timeout(self) -> float:
-        """The session's ack timeout in seconds (HS-027)."""
-        limits = (self.ready.frame.payload.get("limits") or {}) if self.ready else {}
-        value = limits.get("ackTimeoutMs")
-        return value / 1000 if isinstance(value, int) and value > 0 else DEFAULT_ACK_TIMEOUT
-
-    @property
-    def patience(self) -> float:
-        """Seconds in which an answer is due (SQ-027: before the other side would send again)."""
-        return max(self.ack_timeout, LEAST_PATIENCE)
-
-    def resume(self) -> tuple[str | None, int | None] | None:
-        """What register asked to resume: session id and lastRecvSeq."""
-        asked = self.register.frame.payload.get("resume") if self.register else None
-        return (asked.get("sessionId"), asked.get("lastRecvSeq")) if isinstance(asked, dict) else None
-
-    def error(self, codes: frozenset[str], party: str | None = None) -> FrameAt | None:
-        """The first error frame with one of `codes`, of `party` or of either."""
-        for seen in self.frames:
-            is_error = seen.frame.type == "error" and seen.made and party in (None, seen.party)
-            if is_error and seen.frame.payload.get("code") in codes:
-                return seen
-        return None
-
-
-@dataclass
-class Session:
-    """A session over all connections that carried it."""
-
-    session_id: str | None
-    agent_id: str | None
-    connections: list[Connection] = field(default_factory=list)
-
-    def data(self, party: str) -> Iterator[FrameAt]:
-        """All data frames of `party`, in the order they were seen."""
-        return (seen for connection in self.connections for seen in connection.data(party))
-
-
-@dataclass
-class Job:
-    """What is known of a job."""
-
-    job_id: str
-    kind: str = ""
-    assigned: list[Entry] = field(default_factory=list)
-    assigns: list[FrameAt] = field(default_factory=list)
-    cancels: list[FrameAt] = field(default_factory=list)
-    results: list[FrameAt] = field(default_factory=list)
-    bodies: list[tuple[Entry, BodyAnswered]] = field(default_factory=list)
-    requests: list[tuple[Entry, Agent2Request]] = field(default_factory=list)
-    states: list[tuple[Entry, Agent2Job]] = field(default_factory=list)
-    lines: list[tuple[Entry, Agent2Line]] = field(default_factory=list)
-    told: list[tuple[Entry, Agent2Frame]] = field(default_factory=list)
-    streams: list[tuple[Entry, Agent2Stream]] = field(default_factory=list)
-
-    @property
-    def posts(self) -> list[tuple[Entry, Agent2Request]]:
-        """The calls of POST /jobs."""
-        return [
-            (entry, request)
-            for entry, request in self.requests
-            if request.method == "POST" and request.route.endswith("/jobs")
-        ]
+from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, Exchange, FrameAt, Job, Session
 
 
 class JournalView:
@@ -205,15 +43,31 @@ class JournalView:
         self.entries = tuple(entries)
         self.connections: dict[str, Connection] = {}
         self.sessions: list[Session] = []
+        self.session_of: dict[str, Session] = {}
+        """The session of each connection that became ready."""
         self.jobs: dict[str, Job] = {}
+        self.exchanges: dict[str, Exchange] = {}
+        """Content asked for, by requestId."""
+        self.acks: dict[str, list[FrameAt]] = {}
+        """Ack frames of both sides by the msgId that they name."""
+        self.agent2_requests: list[tuple[Entry, Agent2Request]] = []
+        self.completed = False
+        """Whether the run came to the end of its steps."""
+        self.faulted = False
+        """Whether any planned fault took effect."""
+        self.steps_end: float | None = None
+        """Lab time at which the last step was over; later the lab ends its parts."""
         self.participants: dict[str, ParticipantDeclared] = {}
         self.clock = "real"
         self.has_agent2 = False
         self.end = entries[-1].t if entries else 0.0
         """Lab time up to which the journal tells; what was due later is not judged."""
         self._lags: list[tuple[float, float]] = []
+        self._longest_lag = 0.0
         self._delays: list[list[Any]] = []
-        self._breaks: list[tuple[float, int]] = []
+        self._breaks: list[tuple[float, str]] = []
+        self._links_to: dict[str, str] = {}
+        self._cuts: list[list[Any]] = []
         self.sut_ends: list[tuple[float, str, str]] = []
         for entry in self.entries:
             self._take(entry)
@@ -234,8 +88,12 @@ class JournalView:
             job.kind = event.job_kind
             job.assigned.append(entry)
         elif isinstance(event, BodyAnswered):
+            self._exchange(event.request_id).body = (entry, event)
             if event.job_id is not None:
                 self._job(event.job_id).bodies.append((entry, event))
+        elif isinstance(event, CallFailed):
+            if event.call == "content" and event.request_id is not None:
+                self._exchange(event.request_id).failed = (entry, event)
         elif isinstance(event, ParticipantDeclared):
             self.participants[event.name] = event
             self.has_agent2 |= event.role == "agent2"
@@ -243,6 +101,11 @@ class JournalView:
             self.clock = event.clock
         elif isinstance(event, RunEnded):
             self.end = entry.t
+            self.completed = event.end == "completed"
+        elif isinstance(event, StepStarted | StepEnded):
+            self.steps_end = entry.t
+        elif isinstance(event, FaultFired):
+            self.faulted = True
         elif isinstance(event, SutChanged):
             if event.change in ("exited", "stopping", "stopped", "killed", "started"):
                 self.sut_ends.append((entry.t, event.name, event.change))
@@ -253,6 +116,7 @@ class JournalView:
     def _take_agent2(self, entry: Entry) -> None:
         event = entry.event
         if isinstance(event, Agent2Request):
+            self.agent2_requests.append((entry, event))
             if event.job_id is not None:
                 self._job(event.job_id).requests.append((entry, event))
         elif isinstance(event, Agent2Job):
@@ -271,8 +135,11 @@ class JournalView:
 
     def _take_link(self, entry: Entry) -> None:
         event = entry.event
-        if isinstance(event, LoopLag):
+        if isinstance(event, LinkOpened):
+            self._links_to[event.link] = event.to
+        elif isinstance(event, LoopLag):
             self._lags.append((entry.t, event.seconds))
+            self._longest_lag = max(self._longest_lag, event.seconds)
         elif isinstance(event, LinkChanged):
             for delay in self._delays:
                 if delay[3] == event.link and delay[1] is None:
@@ -281,14 +148,25 @@ class JournalView:
             if event.seconds > 0:
                 self._delays.append([entry.t, None, event.seconds, event.link])
             elif event.change in ("cut", "reset"):
-                self._breaks.append((entry.t, entry.n))
+                self._breaks.append((entry.t, event.link))
+            if event.change == "cut":
+                self._cuts.append([entry.t, None, event.link])
+            elif event.change == "healed":
+                for cut in self._cuts:
+                    if cut[2] == event.link and cut[1] is None:
+                        cut[1] = entry.t
         elif isinstance(event, LinkConnection) and event.change in ("cut", "reset", "refused"):
-            self._breaks.append((entry.t, entry.n))
+            self._breaks.append((entry.t, event.link))
 
     def _take_frame(self, seen: FrameAt) -> None:
         frame = seen.frame
         connection = self.connections.setdefault(frame.conn, Connection(frame.conn, seen.by, seen.t))
         connection.frames.append(seen)
+        if frame.type == "error" and seen.made:
+            connection.errors.append(seen)
+        signature = frame.facts.get("signature")
+        if signature is not None and seen.delivered:
+            connection.nonces.setdefault(signature.get("nonce"), seen)
         if seen.party == LOCAL_AGENT:
             if frame.type == "register" and connection.register is None:
                 connection.register = seen
@@ -298,15 +176,34 @@ class JournalView:
             if seen.delivered:
                 connection.ready = seen
                 self._open_session(connection)
-        self._take_job_frame(seen)
+        if frame.type in ("content.request", "content.response"):
+            self._take_content_frame(seen)
+        elif frame.type == "ack":
+            named = frame.payload.get("ackMsgId")
+            if isinstance(named, str) and seen.made:
+                self.acks.setdefault(named, []).append(seen)
+        else:
+            self._take_job_frame(seen)
+
+    def _take_content_frame(self, seen: FrameAt) -> None:
+        if seen.frame.request_id is None or not seen.made:
+            return
+        exchange = self._exchange(seen.frame.request_id)
+        if seen.frame.type == "content.request" and seen.party == GATEWAY:
+            exchange.asks.append(seen)
+        elif seen.frame.type == "content.response" and seen.party == LOCAL_AGENT:
+            exchange.answers.append(seen)
 
     def _open_session(self, connection: Connection) -> None:
         if connection.resumed:
             for session in reversed(self.sessions):
                 if session.session_id == connection.session_id:
                     session.connections.append(connection)
+                    self.session_of[connection.conn] = session
                     return
-        self.sessions.append(Session(connection.session_id, connection.agent_id, [connection]))
+        session = Session(connection.session_id, connection.agent_id, [connection])
+        self.sessions.append(session)
+        self.session_of[connection.conn] = session
 
     def _take_job_frame(self, seen: FrameAt) -> None:
         job_id = seen.frame.payload.get("jobId")
@@ -321,9 +218,14 @@ class JournalView:
             self._job(job_id).cancels.append(seen)
         elif seen.frame.type == "job.result":
             self._job(job_id).results.append(seen)
+        elif seen.frame.type == "job.event":
+            self._job(job_id).events.append(seen)
 
     def _connection(self, conn: str, entry: Entry) -> Connection:
         return self.connections.setdefault(conn, Connection(conn, entry.by, entry.t))
+
+    def _exchange(self, request_id: str) -> Exchange:
+        return self.exchanges.setdefault(request_id, Exchange(request_id))
 
     def _job(self, job_id: str) -> Job:
         return self.jobs.setdefault(job_id, Job(job_id))
@@ -334,16 +236,32 @@ class JournalView:
         """Seconds by which a bound widens between two times: both ways of the slowest link, and the loop's lag."""
         held = [seconds for begin, over, seconds, _ in self._delays if begin <= end and (over is None or over >= start)]
         low = bisect.bisect_left(self._lags, (start, 0.0))
-        late = sum(seconds for t, seconds in self._lags[low:] if t - seconds <= end)
+        high = bisect.bisect_right(self._lags, (end + self._longest_lag, inf))
+        late = sum(seconds for t, seconds in self._lags[low:high] if t - seconds <= end)
         return 2 * max(held, default=0.0) + late
 
-    def disturbed(self, start: float, end: float) -> bool:
-        """Whether a link was cut, reset or refused anybody between two times."""
-        return any(start <= t <= end for t, _ in self._breaks)
+    def disturbed(self, start: float, end: float, role: str | None = None) -> bool:
+        """Whether a link was cut, reset or refused anybody between two times, or stayed cut meanwhile.
 
-    def delayed(self, start: float, end: float) -> bool:
-        """Whether a link held bytes back between two times."""
-        return any(begin <= end and (over is None or over >= start) for begin, over, *_ in self._delays)
+        `role` narrows it to links that lead to a gateway or to an agent2.
+        """
+        broke = any(start <= t <= end and self._leads(link, role) for t, link in self._breaks)
+        return broke or any(
+            cut <= end and (healed is None or healed >= start) and self._leads(link, role)
+            for cut, healed, link in self._cuts
+        )
+
+    def _leads(self, link: str, role: str | None) -> bool:
+        """Whether a link leads to a double of `role`; any link does where nobody said where it leads."""
+        target = self.participants.get(self._links_to.get(link, ""))
+        return role is None or target is None or target.role == role
+
+    def delayed(self, start: float, end: float, role: str | None = None) -> bool:
+        """Whether a link held bytes back between two times; `role` as for `disturbed`."""
+        return any(
+            begin <= end and (over is None or over >= start) and self._leads(link, role)
+            for begin, over, _, link in self._delays
+        )
 
     def horizon(self, connection: Connection, after: float) -> float:
         """Until when something due from either side of a connection could still come.
@@ -379,7 +297,12 @@ class JournalView:
         unseen = declared is not None and declared.how == "attach"
         return unseen or any(who == name and start <= t <= end for t, who, _ in self.sut_ends)
 
+    def agent_of_job(self, job: Job) -> str:
+        """The name of the local agent that a job was assigned to."""
+        for seen in (*job.results, *job.assigns):
+            return self.agent_of(self.connections[seen.frame.conn])
+        return self.participant(None)
 
-def other_party(party: str) -> str:
-    """The other side of a connection."""
-    return GATEWAY if party == LOCAL_AGENT else LOCAL_AGENT
+    def quiet(self, start: float, end: float) -> bool:
+        """Whether no link was broken or held bytes back between two times."""
+        return not self.disturbed(start, end) and not self.delayed(start, end)

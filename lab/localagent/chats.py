@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lab.context import RunContext, timestamp
+from lab.clock import timestamp
+from lab.context import RunContext
 from lab.localagent.chatstore import ChatStore, ChatStoreError, StoredConversation
 from lab.localagent.streams import StreamBook
 

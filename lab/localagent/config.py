@@ -64,6 +64,10 @@ class AgentConfig:
     state_dir: Path
     signature_mode: str = "enforce"
     chat: bool = False
+    inline_16k: bool = True
+    """Whether it announces that it takes inline inputs above 4096 characters (CHAT-004)."""
+    clock_ahead: float = 0.0
+    """How far its clock is ahead of the right time in all that it says to the gateway, in seconds."""
     max_in_flight: int = MAX_IN_FLIGHT[0]
     handshake_ms: int = HANDSHAKE_MS[0]
     stream_hold: float = 8.0

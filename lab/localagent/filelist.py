@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from lab.context import Draws
+from lab.draws import Draws
 from lab.localagent.answer import Answer, found, refused
 from lab.localagent.config import Workspace
 

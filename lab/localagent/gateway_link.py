@@ -93,7 +93,8 @@ class GatewayLink:
         self._ids = ctx.draws(name, "msgId")
         self._dice = ctx.draws(name, "reconnect")
         sender = SenderLimits(config.max_in_flight, AGENT_SENDER.queue)
-        builder = FrameBuilder(contract, config.tenant_id, config.agent_id, ctx.clock.epoch_ms)
+        self._epoch_ms = ctx.clock.epoch_ms + round(config.clock_ahead * 1000)
+        builder = FrameBuilder(contract, config.tenant_id, config.agent_id, self._epoch_ms)
         session = Session(contract.limits, sender)
         self._outbox = Outbox(session, contract, builder, self._ids.uuid, signs_anew=False)
         self._verifier = Verifier(config.trusted_keys, contract.limits.clock_skew_seconds)
@@ -177,7 +178,7 @@ class GatewayLink:
             self._config.tenant_id,
             self._config.agent_id,
             self._outbox,
-            self._ctx.clock.epoch_ms,
+            self._epoch_ms,
             self._registration(),
             self._verifier,
             self._config.handshake_ms / 1000,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -14,7 +13,6 @@ from lab.localagent.outcome import CANCELLED, Outcome, failed
 from lab.localagent.uplink import Uplink
 
 MAX_RESULTS = 256
-_log = logging.getLogger("lab.localagent")
 
 
 class Runs(Protocol):
@@ -31,12 +29,19 @@ class _Assigned:
 
 
 class Jobs:
-    """Jobs one after the other. `kinds` is asked at each assignment."""
+    """Jobs one after the other. `kinds` is asked at each assignment; `fail` is told of each defect of the agent."""
 
     def __init__(
-        self, runner: Runs, uplink: Uplink, kinds: Callable[[], tuple[str, ...]], limit: int, chats: Chats | None
+        self,
+        runner: Runs,
+        uplink: Uplink,
+        kinds: Callable[[], tuple[str, ...]],
+        limit: int,
+        chats: Chats | None,
+        fail: Callable[[BaseException], None],
     ) -> None:
         self._runner = runner
+        self._fail = fail
         self._uplink = uplink
         self._kinds = kinds
         self._limit = limit
@@ -114,15 +119,18 @@ class Jobs:
 
     async def _work(self) -> None:
         """LA-013: one job at a time, in the order of their assignment."""
-        while self._waiting:
-            job_id = next(iter(self._waiting))
-            assigned = self._running = self._waiting.pop(job_id)
-            try:
-                outcome = await self._run(assigned)
-            finally:
-                self._running = None
-            self._finish(assigned.job, outcome)
-        self._task = None
+        try:
+            while self._waiting:
+                job_id = next(iter(self._waiting))
+                assigned = self._running = self._waiting.pop(job_id)
+                try:
+                    self._finish(assigned.job, await self._run(assigned))
+                except Exception as defect:  # noqa: BLE001  a defect costs this job, not those behind it, and is told
+                    self._fail(defect)
+                finally:
+                    self._running = None
+        finally:
+            self._task = None
 
     async def _run(self, assigned: _Assigned) -> Outcome:
         task = asyncio.create_task(self._runner.run(assigned.job, assigned.cancel))
@@ -134,8 +142,8 @@ class Jobs:
         error = task.exception()
         if error is None:
             return task.result()
-        # SEC-019: a defect of the agent costs this job, not the next one, and its text goes nowhere.
-        _log.error("a job ended by a defect of the agent: %s", type(error).__name__)
+        # SEC-019: a defect of the agent costs this job, not the next one, and its text goes nowhere near the gateway.
+        self._fail(error)
         return CANCELLED if assigned.cancel.given else failed("infra")
 
     def _finish(self, job: Job, outcome: Outcome) -> None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from lab.context import Draws
+from lab.draws import Draws
 from lab.localagent.chatstore import TRUNCATED_LINE
 
 MAX_EVENTS = 512

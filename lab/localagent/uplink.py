@@ -6,7 +6,8 @@ import logging
 from collections.abc import Mapping
 from typing import Protocol
 
-from lab.context import RunContext, timestamp
+from lab.clock import timestamp
+from lab.context import RunContext
 
 _log = logging.getLogger("lab.localagent")
 

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from lab.context import RunContext, timestamp
+from lab.clock import timestamp
+from lab.context import RunContext
 from lab.errors import Agent2Error
 from lab.localagent.agent2_client import Agent2Client
 from lab.localagent.chats import Chats

@@ -62,7 +62,9 @@ class AgentWork:
         self._runner = Runner(
             self._ctx, self._config, self._client, self._uplink, self._notes, self.counters, self._chats
         )
-        self._jobs = Jobs(self._runner, self._uplink, lambda: self.kinds, self._config.queue, self._chats)
+        self._jobs = Jobs(
+            self._runner, self._uplink, lambda: self.kinds, self._config.queue, self._chats, self._ctx.fail
+        )
         self._content = Content(
             self._chats,
             ActiveChats(self._jobs.is_active_chat, self._jobs.workspace_of),
@@ -92,7 +94,8 @@ class AgentWork:
     def capabilities(self) -> tuple[str, ...]:
         """What register and hello announce (CHAT-002, CHAT-004)."""
         chat = ("job.chat",) if self._chat_ready else ()
-        return ("job.assign", "job.options", *chat, "job.inline.16k")
+        inline = ("job.inline.16k",) if self._config.inline_16k else ()
+        return ("job.assign", "job.options", *chat, *inline)
 
     def state(self) -> dict[str, object]:
         """The payload of a heartbeat."""
@@ -176,6 +179,9 @@ class AgentWork:
             except Agent2Error:
                 # agent2 did not hear of it: the same decision may come again.
                 self._approved.pop(approval_id, None)
+            except Exception as defect:  # noqa: BLE001  a defect of the agent must be told
+                self._approved.pop(approval_id, None)
+                self._ctx.fail(defect)
 
         task = asyncio.create_task(tell())
         self._calls.append(task)

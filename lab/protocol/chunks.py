@@ -13,7 +13,7 @@ STREAMS_REMEMBERED = 256
 """Series that a tracker remembers; the least recently used is forgotten first (CH-005)."""
 
 
-@dataclass
+@dataclass(slots=True)
 class _Series:
     total: int
     next_index: int = 0

@@ -280,7 +280,8 @@ class Connection(FrameChecks):
         self._timers.clear()
         self._unanswered = None
         own = code is not None and by == "local"
-        self._output.append(Close(self.close_codes.of(code) if own and code is not None else 1000))
+        number = self.close_codes.of(code) if own and code is not None else 1000
+        self._output.append(Close(number, awaits_peer=code is not None and by == "remote"))
         self._events.append(Ended(code, by))
 
     def closed(self, now: float) -> list[Event]:

@@ -24,6 +24,8 @@ class Close:
     """Close the socket with this code, after all that was written before."""
 
     code: int
+    awaits_peer: bool = False
+    """Whether the peer has named a fatal error: its own close with that error's number is due first (WS-042)."""
 
 
 Output = Transmit | Close

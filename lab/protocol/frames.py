@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lab.context import timestamp, wall_ms
+from lab.clock import timestamp, wall_ms
 from lab.errors import MisuseError
 from lab.protocol.contract import Contract
 from lab.protocol.signing import Signer

@@ -35,6 +35,8 @@ class GatewayPolicy:
     tenant_mode: str = "client"
     signs: bool = True
     """Without a signing key a gateway does not negotiate v2 (SG-019, HS-025)."""
+    knows_v2: bool = True
+    """One that does not leaves a v2 register unanswered, as a gateway from before v2 does (HS-020)."""
     capabilities: tuple[str, ...] = ("job.assign", "job.options", "job.chat", "job.inline.16k")
     offered: Mapping[str, int] = field(default_factory=dict)
     """Members of ready.limits that differ from the contract's."""
@@ -143,7 +145,7 @@ class GatewayConnection(Connection):
     def _on_register(self, frame: Frame, now: float) -> None:
         self._register = frame.payload
         self._await_step(now)
-        if not self._policy.signs:
+        if self._policy.knows_v2 and not self._policy.signs:
             # HS-025, SG-019: no key, no v2; the agent falls back on this connection.
             self.fail("protocol_unsupported", now)
 
@@ -160,7 +162,7 @@ class GatewayConnection(Connection):
         clock = frame.payload.get("clock", {}).get("utc")
         self._skewed = self._skewed or (clock is not None and self._is_skewed(clock, now))
         # HS-010, HS-011: tenant and agent were checked on the frame; then skew, then the signature mode.
-        if not self._policy.signs:
+        if not (self._policy.knows_v2 and self._policy.signs):
             return
         if self._skewed:
             self.fail("clock_skew", now)

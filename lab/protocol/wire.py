@@ -46,7 +46,8 @@ def parse_json_untrusted(text: str) -> Any:
         value = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         raise WireError("bad_frame", "not JSON as it must be") from error
-    if _SURROGATE.search(text) and not _encodes(value):
+    # The search costs more than the reading; most texts cannot hold a surrogate at all.
+    if ("\\u" in text or not text.isascii()) and _SURROGATE.search(text) and not _encodes(value):
         raise WireError("bad_frame", "a lone surrogate")
     if text.count("{") + text.count("[") > MAX_DEPTH and _deeper_than(value, MAX_DEPTH):
         raise WireError("bad_frame", f"nested deeper than {MAX_DEPTH}")

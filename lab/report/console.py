@@ -11,7 +11,7 @@ from rich.text import Text
 
 from lab.journal.events import StepEnded, StepStarted
 from lab.journal.writer import Entry, Journal
-from lab.report.words import HEADS, MEANINGS, details, figures_line, headline, laws_line
+from lab.report.words import HEADS, MEANINGS, details, figures_line, grouped, headline, laws_line
 from lab.run.folder import latest
 from lab.run.runner import RunResult
 from lab.run.verdict import Finding, Outcome
@@ -22,7 +22,7 @@ MARKS = {"done": ("✓", "green"), "failed": ("✗", "red"), "interrupted": ("�
 FAULT_MARK = ("⚡", "yellow")
 STYLES = {Outcome.PASS: "bold green", Outcome.FAIL: "bold red"}
 FINDINGS_SHOWN = 8
-"""Findings printed in full; the others are counted, and stand in the report."""
+"""Broken promises of which the first finding is printed; the others are counted, and stand in the report."""
 
 
 class PatientConsole(Console):
@@ -99,11 +99,14 @@ class ConsoleReport:
         verdict = result.verdict
         for line in (laws_line(verdict), figures_line(verdict.figures)):
             self._print(Text(f"  {line}", style="dim"))
-        for finding in verdict.findings[:FINDINGS_SHOWN]:
-            self._finding(finding, str(result.scenario.file))
-        hidden = len(verdict.findings) - FINDINGS_SHOWN
+        groups = grouped(verdict.findings)
+        for group in groups[:FINDINGS_SHOWN]:
+            self._finding(group[0], str(result.scenario.file))
+            if len(group) > 1:
+                self._print(Text(f"      … and {len(group) - 1} more of {group[0].head}", style="dim"))
+        hidden = len(groups) - FINDINGS_SHOWN
         if hidden > 0:
-            self._print(Text(f"… and {hidden} more in the report"))
+            self._print(Text(f"… and {hidden} more broken promises in the report"))
         self._last_line(result)
 
     def _finding(self, finding: Finding, scenario_file: str) -> None:

@@ -30,6 +30,7 @@ def result_json(result: RunResult) -> dict[str, Any]:
                 "sentence": one.law.sentence,
                 "status": one.status.value,
                 "judged": one.judgement.judged,
+                "unsure": one.judgement.unsure,
             }
             for one in verdict.judged
         ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lab.laws import Status
 from lab.run.figures import Figures
 from lab.run.verdict import Finding, Outcome, Verdict
@@ -19,17 +21,34 @@ MEANINGS = {
     Outcome.PASS: "all promises held",
     Outcome.FAIL: "a promise broke",
     Outcome.UNKNOWN: "nothing broke, but something that had to happen or be judged did not: this is no pass",
-    Outcome.LAB_FAILED: "the lab or its environment failed: this says nothing about the agent",
+    Outcome.LAB_FAILED: "the run could not be carried out or trusted: no promise was judged by it",
     Outcome.USAGE: "the scenario or the command line is wrong",
     Outcome.INTERRUPTED: "stopped before its end: this is no pass",
 }
 
 
+REQUIREMENTS_SHOWN = 4
+"""Requirement ids in a headline; `lab explain` has all of a law's."""
+
+
 def headline(finding: Finding) -> str:
     """What broke, in a line."""
-    numbers = f"   {' '.join(finding.requirements)}" if finding.requirements else ""
+    named = finding.requirements[:REQUIREMENTS_SHOWN]
+    left = len(finding.requirements) - len(named)
+    numbers = f"   {' '.join(named)}{f' +{left}' if left > 0 else ''}" if named else ""
     who = f" ({finding.participant})" if finding.participant else ""
     return f"{finding.head}{who}   {finding.sentence}{numbers}"
+
+
+def grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Findings of one broken promise of one participant together, each group where its first stands.
+
+    Expectations, steps and the like stay by themselves: each is a promise of its own.
+    """
+    groups: dict[tuple[str, str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.head, finding.participant, finding.sentence), []).append(finding)
+    return list(groups.values())
 
 
 def details(finding: Finding, scenario_file: str) -> list[tuple[str, str]]:
@@ -51,9 +70,12 @@ def laws_line(verdict: Verdict) -> str:
         (verdict.count(Status.HELD), "{} held"),
         (verdict.count(Status.BROKEN), "{} broken"),
         (verdict.count(Status.EXCUSED), "{} excused by a fault"),
-        (verdict.count(Status.UNKNOWN), "{} could not be told"),
+        (verdict.count(Status.UNKNOWN), "{} unknown"),
         (verdict.count(Status.NOTHING), "{} had nothing to judge"),
     ]
+    # A law that held in what could be told says nothing of the rest, and a reader must know that there is one.
+    unsure = sum(one.judgement.unsure for one in verdict.judged if one.status is Status.HELD)
+    parts.append((unsure, "{} case could not be told" if unsure == 1 else "{} cases could not be told"))
     return "laws: " + " · ".join(text.format(number) for number, text in parts if number)
 
 

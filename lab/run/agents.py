@@ -6,9 +6,9 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from lab.context import RunContext
 from lab.errors import UsageError
@@ -17,7 +17,7 @@ from lab.localagent.agent import LocalAgent
 from lab.localagent.config import AgentConfig, Workspace
 from lab.protocol.contract import Contract
 from lab.scenario.model import LocalAgentSpec
-from lab.sut.launch import environment_to_show, resolve
+from lab.sut.launch import blank_values, environment_to_show, resolve
 from lab.sut.port import free_port
 from lab.sut.process import SutProcess
 from lab.sut.profile import Profile, find_profile, profile_for_command
@@ -82,7 +82,8 @@ class ReferenceSut:
             state_dir=around.home / "state",
             signature_mode=spec.signature_mode,
             chat=around.chat,
-            **spec.settings,
+            clock_ahead=spec.clock,
+            **_settings(spec),
         )
         self._agent = LocalAgent(ctx, spec.name, config, contract)
 
@@ -174,7 +175,8 @@ def make_sut(
     profile = profile_of(use, choice.profiles)
     launch = resolve(profile, values, around.home, choice.blanks, os.environ)
     log = choice.logs / f"{spec.name}.log"
-    process = SutProcess(ctx, spec.name, launch, log, (*secrets, *values.secrets()), canaries)
+    told = (*secrets, *values.secrets(), *blank_values(profile, choice.blanks, os.environ))
+    process = SutProcess(ctx, spec.name, launch, log, told, canaries)
     return ProgramSut(process, profile.ready_within)
 
 
@@ -190,10 +192,26 @@ def profile_of(use: str, folder: Path) -> Profile:
     return find_profile(use, folder)
 
 
+def _settings(spec: LocalAgentSpec) -> dict[str, Any]:
+    """A scenario's settings of the reference agent; one that it lacks, or of another type, raises `UsageError`."""
+    defaults = {item.name: item.default for item in fields(AgentConfig) if item.default is not MISSING}
+    for told in ("signature_mode", "chat", "clock_ahead"):
+        # What the scenario says elsewhere.
+        del defaults[told]
+    for name, value in spec.settings.items():
+        if name not in defaults:
+            raise UsageError(f"{spec.name}: the reference agent has no setting `{name}`; it has {', '.join(defaults)}.")
+        kind = type(defaults[name])
+        if type(value) is not kind and not (kind is float and type(value) is int):
+            raise UsageError(f"{spec.name}: the setting `{name}` is a {kind.__name__}, such as {defaults[name]}.")
+    return dict(spec.settings)
+
+
 def _values(spec: LocalAgentSpec, around: Surroundings) -> SutValues:
-    if spec.settings:
+    if spec.settings or spec.clock:
         raise UsageError(
-            f"{spec.name}: `settings` are the reference agent's; take them out, or run with --local-agent reference."
+            f"{spec.name}: `settings` and `clock` are the reference agent's; "
+            "take them out, or run with --local-agent reference."
         )
     return SutValues(
         gateway_ws_url=around.gateway_url,

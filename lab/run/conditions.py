@@ -57,6 +57,10 @@ class Conditions:
         """Whether an agent's session was resumed since the mark."""
         return "resumed" in self._states[agent][self._marked.get(agent, 0) :]
 
+    def speaks_v1(self, agent: str) -> bool:
+        """Whether an agent's connection went on in v1, and is still there."""
+        return self._states[agent][-1:] == ["v1"]
+
     def refusals(self, agent: str) -> int:
         """Connections that the agent's gateway refused for an unknown credential.
 

@@ -23,7 +23,7 @@ def noting_defects(ctx: RunContext, log: Path) -> Iterator[None]:
     handler = _RunLog(ctx, log)
     root = logging.getLogger()
     root.addHandler(handler)
-    loop.set_exception_handler(lambda _loop, found: _note(ctx, found))
+    catch_loop_errors(ctx)
     try:
         yield
     finally:
@@ -35,6 +35,11 @@ def noting_defects(ctx: RunContext, log: Path) -> Iterator[None]:
 def _note(ctx: RunContext, found: dict[str, Any]) -> None:
     error = found.get("exception")
     ctx.fail(error if error is not None else RuntimeError(found.get("message", "")))
+
+
+def catch_loop_errors(ctx: RunContext) -> None:
+    """From now on an error that only the running loop would tell is a defect of `ctx`."""
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, found: _note(ctx, found))
 
 
 class RunJournal(Journal):

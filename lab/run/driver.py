@@ -16,12 +16,24 @@ from lab.gateway.follow import BadPage, Follower
 from lab.gateway.jobs import CallRefused, Job, Order
 from lab.gateway.relay import Answer
 from lab.gateway.server import GatewayServer
-from lab.journal.events import Agent2Job, CallFailed, Frame, JobAssigned, SessionOpened, StreamPage, digest
+from lab.journal.events import (
+    Agent2Request,
+    CallFailed,
+    ContentRead,
+    Frame,
+    JobAssigned,
+    SessionOpened,
+    StreamPage,
+    digest,
+)
 from lab.journal.writer import Entry
+from lab.localagent.masking import mask
 from lab.run.conditions import until
 from lab.run.expectations import JobView, SessionView, StreamView, Views
 from lab.run.figures import figures_of
 from lab.run.identity import PROMPT_CANARY, Identity
+from lab.run.sockets import sockets_of
+from lab.run.whereabouts import gateway_of
 from lab.scenario.model import AssignStep, LocalAgentSpec, Scenario
 
 CANARY_ROOM = 4000
@@ -53,7 +65,6 @@ class Assigned:
     label: str
     job: Job
     agent: LocalAgentSpec
-    gateway: GatewayServer
     follower: Follower
     following: asyncio.Task[None] | None = None
     failure: BaseException | None = None
@@ -70,6 +81,15 @@ class Opening:
     def over(self) -> bool:
         """Whether it came, or failed."""
         return self.view is not None or self.failure is not None
+
+
+@dataclass
+class Reading:
+    """Content that is being read chunk by chunk. `code` is that of its failure."""
+
+    chunks: int = 0
+    code: str | None = None
+    over: bool = False
 
 
 class Driver:
@@ -106,23 +126,27 @@ class Driver:
     def assign(self, step: AssignStep) -> Job:
         """Assign a job. Raises `CallRefused` with the gateway's code."""
         agent = self._scenario.local_agents[step.to]
-        gateway = self._gateways[agent.gateway]
+        gateway = self._gateway_of(agent)
         agent_id = self._identity.agents[agent.name].agent_id
         inputs = tuple(self._with_canary(text) for text in step.inputs)
         order = Order(self._ids.uuid(), step.kind, inputs, step.options, step.llm, step.incident)
-        digests = tuple(digest("input", text) for text in inputs)
-        self._ctx.journal.record("driver", JobAssigned(order.job_id, step.job, step.kind, agent.name, digests))
+        self._ctx.journal.record("driver", _assigned(order, step.job, agent.name))
         try:
             job: Job = self._call(gateway, lambda core, now: core.assign(agent_id, order, now))
         except CallRefused as refused:
             self._ctx.journal.record("driver", CallFailed("assign", refused.code, order.job_id))
             raise
-        self.jobs[step.job] = Assigned(step.job, job, agent, gateway, Follower(order.job_id))
+        self.jobs[step.job] = Assigned(step.job, job, agent, Follower(order.job_id))
         return job
 
     def _with_canary(self, text: str) -> str:
+        # At both ends, so that a text cut short by whoever prints it is known as well.
         canary = self._identity.canaries[PROMPT_CANARY]
-        return f"{text}\n[{canary}]" if len(text) <= CANARY_ROOM else text
+        return f"[{canary}] {text} [{canary}]" if len(text) <= CANARY_ROOM else text
+
+    def _gateway_of(self, agent: LocalAgentSpec) -> GatewayServer:
+        """Where an agent is now."""
+        return gateway_of(self._scenario, self._gateways, agent, self._identity.agents[agent.name].agent_id)
 
     def _call(self, gateway: GatewayServer, action: Callable[[GatewayCore, float], Any]) -> Any:
         results: list[Any] = []
@@ -132,16 +156,18 @@ class Driver:
     def approve(self, label: str, decision: str) -> None:
         """Decide the approval that a job waits for."""
         assigned = self.job(label)
-        job, key = assigned.job, self._identity.signing_keys[assigned.gateway.name]
+        job, key = assigned.job, self._identity.signing_keys[assigned.agent.gateway]
         approval_id = job.approval_id or ""
         now_seconds = self._ctx.wall_ms() // 1000
         token = mint_token(key, approval_id, job.job_id, self._identity.tenant_id, decision, now_seconds)
-        self._call(assigned.gateway, lambda core, now: core.decide(job.job_id, approval_id, decision, token, now))
+        gateway = self._gateway_of(assigned.agent)
+        self._call(gateway, lambda core, now: core.decide(job.job_id, approval_id, decision, token, now))
 
     def cancel(self, label: str, reason: str) -> None:
         """Cancel a job."""
         assigned = self.job(label)
-        self._call(assigned.gateway, lambda core, now: core.cancel(assigned.job.job_id, reason, now))
+        gateway = self._gateway_of(assigned.agent)
+        self._call(gateway, lambda core, now: core.cancel(assigned.job.job_id, reason, now))
 
     # Streams
 
@@ -181,13 +207,13 @@ class Driver:
     async def _content(self, assigned: Assigned, kind: str, ref: str) -> Answer:
         agent_id = self._identity.agents[assigned.agent.name].agent_id
         try:
-            return await assigned.gateway.content(agent_id, kind, ref)
+            return await self._gateway_of(assigned.agent).content(agent_id, kind, ref)
         except CallRefused as refused:
             return Answer("", "error", code="agent_offline" if refused.code == "AGENT_OFFLINE" else refused.code)
 
     async def _until_ready(self, assigned: Assigned) -> None:
         agent_id = self._identity.agents[assigned.agent.name].agent_id
-        await until(self._ctx, lambda: assigned.gateway.core.is_ready(agent_id))
+        await until(self._ctx, lambda: self._gateway_of(assigned.agent).core.is_ready(agent_id))
 
     # Conversations
 
@@ -221,6 +247,34 @@ class Driver:
             raise SessionFailed(f"a chat.session body of {size} bytes that is not {{turns, truncated}}")
         return view
 
+    # A caller that reads chunk by chunk
+
+    def read_content(self, label: str, kind: str, pace: float) -> Reading:
+        """Ask for content of a job and take a chunk of it every `pace` seconds; the outcome is there once `over`."""
+        reading = Reading()
+        task = asyncio.get_running_loop().create_task(
+            self._read(self.job(label), kind, pace, reading), name=f"read {kind} of {label}"
+        )
+        self._openings.append(task)
+        return reading
+
+    async def _read(self, assigned: Assigned, kind: str, pace: float, reading: Reading) -> None:
+        agent_id = self._identity.agents[assigned.agent.name].agent_id
+        ref = assigned.job.job_id if kind == "job.stream" else assigned.job.conversation_id
+        try:
+            content = self._gateway_of(assigned.agent).open_content(agent_id, kind, ref)
+            while not content.answer.done():
+                await asyncio.wait((content.answer,), timeout=pace)
+                reading.chunks += content.read() is not None
+            reading.code = _failure(content.answer.result())
+        except CallRefused as refused:
+            reading.code = refused.code
+        except Exception as defect:  # noqa: BLE001  a defect of the lab must end the run as one
+            self._ctx.fail(defect)
+        reading.over = True
+        # Whoever waits for the reading looks again after an entry of the journal.
+        self._ctx.journal.record("driver", ContentRead(assigned.job.job_id, kind, reading.chunks, reading.code or ""))
+
     # What there is at the end
 
     def views(self, entries: list[Entry]) -> Views:
@@ -228,13 +282,18 @@ class Driver:
         return Views(
             {label: _job_view(assigned, entries) for label, assigned in self.jobs.items()},
             {
-                label: StreamView(len(assigned.follower.events), not assigned.follower.odd, assigned.follower.pages)
+                label: _stream_view(assigned.follower)
                 for label, assigned in self.jobs.items()
                 if assigned.following is not None
             },
             dict(self._sessions),
             figures_of(entries).as_json(),
+            sockets_of(entries),
         )
+
+
+def _failure(answer: Answer) -> str | None:
+    return None if answer.status == "ok" else answer.code or answer.status
 
 
 def _words(answer: Answer) -> str:
@@ -257,6 +316,21 @@ def _session_view_untrusted(body: bytes) -> SessionView | None:
     return SessionView(turns, truncated)
 
 
+def _stream_view(follower: Follower) -> StreamView:
+    return StreamView(len(follower.events), not follower.odd, follower.pages, follower.empty_pages)
+
+
+def _assigned(order: Order, label: str, agent: str) -> JobAssigned:
+    """What the journal is told of a job: digests of its inputs, and of what must become of them."""
+    digests = tuple(digest("input", text) for text in order.inputs)
+    joined = "\n\n".join(order.inputs)
+    if mask(joined) != joined:
+        # What an agent may store or send on is then not known to the byte.
+        return JobAssigned(order.job_id, label, order.kind, agent, digests)
+    turn, prompt = digest("user-turn", joined), digest("prompt", joined.strip())
+    return JobAssigned(order.job_id, label, order.kind, agent, digests, turn, prompt)
+
+
 def _job_view(assigned: Assigned, entries: list[Entry]) -> JobView:
     job = assigned.job
     result = job.result or {}
@@ -275,11 +349,16 @@ def _job_view(assigned: Assigned, entries: list[Entry]) -> JobView:
         and entry.event.direction == "la-to-cp"
         and entry.event.payload.get("ackMsgId") in assigns
     )
-    runs = sum(
-        1
+    posts = [
+        entry.event
         for entry in entries
-        if isinstance(entry.event, Agent2Job) and entry.event.job_id == job.job_id and entry.event.state == "accepted"
-    )
+        if isinstance(entry.event, Agent2Request)
+        and entry.event.job_id == job.job_id
+        and (entry.event.method, entry.event.route) == ("POST", "/local/v1/jobs")
+    ]
+    # A start that agent2 refuses because it knows the job already is one that the agent wanted.
+    first = next((at for at, post in enumerate(posts) if 200 <= post.status < 300), len(posts))
+    runs = len(posts) - first
     return JobView(
         result.get("outcome"), result.get("errorCode"), result.get("filesChangedCount"), runs, acks, bool(job.results)
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from lab.run.sockets import SocketView
 from lab.scenario.model import Expectation
 
 ROLES = ("user", "assistant")
@@ -33,6 +34,7 @@ class StreamView:
     events: int
     contiguous: bool
     pages: int
+    empty_pages: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Views:
     streams: Mapping[str, StreamView]
     sessions: Mapping[str, SessionView]
     figures: Mapping[str, float]
+    sockets: Mapping[str, SocketView] = field(default_factory=dict)
 
 
 def judge_expectation(expectation: Expectation, views: Views) -> Held:
@@ -70,6 +73,8 @@ def judge_expectation(expectation: Expectation, views: Views) -> Held:
     due = expectation.due
     if root == "figures":
         return _number(expectation, views.figures.get(rest, ABSENT), due)
+    if root == "socket":
+        return _socket(expectation, views.sockets.get(label), member, due)
     if root == "job":
         return _job(expectation, views.jobs.get(label), member, due)
     if root == "stream":
@@ -99,16 +104,37 @@ def _job(expectation: Expectation, job: JobView | None, member: str, due: Any) -
 
 
 def _acks(expectation: Expectation, job: JobView, due: Any) -> Held:
-    seen = f"{len(job.acks)} ({', '.join(job.acks) or 'none'})"
+    return _listed(expectation, job.acks, due)
+
+
+def _listed(expectation: Expectation, words: Sequence[str], due: Any) -> Held:
+    """A list of words: how many there are, and whether one is among them."""
+    seen = f"{len(words)} ({', '.join(words) or 'none'})"
     matchers = due if isinstance(due, Mapping) else {"count": due}
     numbers = {name: value for name, value in matchers.items() if name != "contains"}
-    held = _fits_number(len(job.acks), numbers) and matchers.get("contains", "") in ("", *job.acks)
+    held = _fits_number(len(words), numbers) and matchers.get("contains", "") in ("", *words)
     return Held(expectation, held, seen, _words(due))
 
 
+def _socket(expectation: Expectation, socket: SocketView | None, member: str, due: Any) -> Held:
+    if socket is None:
+        return Held(expectation, None, "the local agent never connected", _words(due))
+    match member:
+        case "opened":
+            return _number(expectation, socket.opened, due)
+        case "fallbacks":
+            return _number(expectation, socket.fallbacks, due)
+        case "closes":
+            return _listed(expectation, socket.closes, due)
+        case "errors":
+            return _listed(expectation, socket.errors, due)
+        case _:
+            return _listed(expectation, socket.refusals, due)
+
+
 def _stream(expectation: Expectation, stream: StreamView, member: str, due: Any) -> Held:
-    if member == "pages":
-        return _number(expectation, stream.pages, due)
+    if member in ("pages", "emptyPages"):
+        return _number(expectation, stream.pages if member == "pages" else stream.empty_pages, due)
     matchers = due if isinstance(due, Mapping) else {"count": due}
     numbers = {name: value for name, value in matchers.items() if name != "contiguous"}
     fits = _fits_number(stream.events, numbers) and stream.contiguous is matchers.get("contiguous", stream.contiguous)
@@ -139,6 +165,8 @@ def _turn_miss(turn: Mapping[str, Any], matcher: Mapping[str, Any]) -> str | Non
     text = str(turn.get("text", ""))
     if "contains" in matcher and str(matcher["contains"]) not in text:
         return f"a text of {len(text)} characters without it"
+    if "chars" in matcher and len(text) != matcher["chars"]:
+        return f"a text of {len(text)} characters"
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nacl.signing import SigningKey
@@ -13,7 +13,9 @@ from lab.protocol.signing import Signer
 WORKSPACE_ID = "ws-main"
 
 PROMPT_CANARY = "prompt"
-"""The canary that stands in every prompt of the driver."""
+"""The canary that stands at both ends of every prompt of the driver."""
+
+PROMPT_CANARY_CHARACTERS = 16
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,16 @@ class Identity:
 
 
 def draw_identity(
-    ctx: RunContext, agents: tuple[str, ...], agent2s: tuple[str, ...], gateways: tuple[str, ...]
+    ctx: RunContext, agents: Sequence[str], agent2s: Sequence[str], gateways: Sequence[str] | Mapping[str, str]
 ) -> Identity:
-    """Draw a run's identity. `canaries` may still grow by those that scripts name."""
-    canaries = {PROMPT_CANARY: ctx.secret_draws("canary", PROMPT_CANARY).token()}
+    """Draw a run's identity. `canaries` may still grow by those that scripts name.
+
+    `gateways` may map each name to that of the gateway whose key it shares.
+    """
+    roots = gateways if isinstance(gateways, Mapping) else {name: name for name in gateways}
+    # Short, so that the first words of a prompt hold it whole; in hex as well, as a debug line may print it.
+    prompt = ctx.secret_draws("canary", PROMPT_CANARY).token()[:PROMPT_CANARY_CHARACTERS]
+    canaries = {PROMPT_CANARY: prompt, f"{PROMPT_CANARY}.hex": prompt.encode().hex()}
     identities = {}
     for name in agents:
         token = ctx.secret_draws(name, "gateway token").token()
@@ -55,6 +63,8 @@ def draw_identity(
     tokens = {}
     for name in agent2s:
         tokens[name] = canaries[f"agent2-token.{name}"] = ctx.secret_draws(name, "token").token()
-    keys = {name: SigningKey(ctx.secret_draws(name, "signing key").bytes(32)) for name in gateways}
-    signers = {name: Signer(f"{name}-key-1", key, ctx.draws(name, "nonce").token) for name, key in keys.items()}
+    own_keys = {root: SigningKey(ctx.secret_draws(root, "signing key").bytes(32)) for root in roots.values()}
+    own = {root: Signer(f"{root}-key-1", key, ctx.draws(root, "nonce").token) for root, key in own_keys.items()}
+    keys = {name: own_keys[root] for name, root in roots.items()}
+    signers = {name: own[root] for name, root in roots.items()}
     return Identity(ctx.draws("run", "tenantId").uuid(), identities, tokens, signers, keys, canaries)

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: a clean stop of what runs, and never half of what a run leaves."""
+"""Ctrl-C, SIGTERM and a closed terminal: a clean stop of what runs, and never half of what a run leaves."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupts:

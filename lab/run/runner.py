@@ -14,7 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import lab
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.errors import EnvironmentFault, LabError, MisuseError, SutFault, UsageError
 from lab.journal.events import JOURNAL_VERSION, ExpectationJudged, RunEnded, RunStarted, SessionChanged
 from lab.journal.writer import Entry, Journal

@@ -9,19 +9,24 @@ from functools import singledispatchmethod
 
 from lab.context import RunContext
 from lab.errors import LabError, MisuseError, NotApplicable, RemoteError, SutFault
-from lab.faults.plan import FAULT_KINDS, Acts
+from lab.faults.plan import FAULT_KINDS, Acts, Fault
 from lab.gateway.jobs import CallRefused
+from lab.gateway.junk import junk
+from lab.gateway.server import GatewayServer
 from lab.journal.events import FaultPlanned, SessionChanged, StepEnded, StepStarted
 from lab.run.agents import REFERENCE
 from lab.run.conditions import Conditions, until
 from lab.run.driver import Driver
+from lab.run.whereabouts import gateway_of
 from lab.run.world import World
 from lab.scenario.model import (
     ApproveStep,
     AssignStep,
     CancelStep,
+    ContentStep,
     FaultStep,
     IdleStep,
+    InjectStep,
     ResultStep,
     Scenario,
     SessionStep,
@@ -168,28 +173,37 @@ class StepRunner:
             "rejected": lambda: job.answer is not None,
             "running": lambda: job.state == "running" or job.results > 0,
             "ended": lambda: job.results > 0 or job.answer == "rejected",
+            "cancelled": lambda: job.results > 0 or job.answer == "rejected",
             "repeated": lambda: self._conditions.is_repeated(job.job_id),
         }
         await self._until(tests[step.condition])
         if step.condition in ("accepted", "rejected") and job.answer not in (None, step.condition):
             raise StepFailed(f"{job.answer}{f' ({job.code})' if job.code else ''}, {step.condition} was due")
+        outcome = job.result.get("outcome") if job.result is not None else job.answer
+        if step.condition == "cancelled" and outcome != step.condition:
+            raise StepFailed(f"the job ended {outcome}, {step.condition} was due")
         return job.code or ""
 
     async def _wait_agent(self, step: WaitStep) -> str:
-        spec = self._scenario.local_agents[step.subject]
-        gateway = self._world.gateways[spec.gateway]
-        agent_id = self._world.identity.agents[spec.name].agent_id
+        name = step.subject
         tests: dict[str, Callable[[], bool]] = {
-            "ready": lambda: gateway.core.is_ready(agent_id),
-            "resumed": lambda: gateway.core.is_ready(agent_id) and self._conditions.has_resumed(spec.name),
-            "disconnected": lambda: not gateway.core.is_ready(agent_id),
-            "refused": lambda: self._conditions.was_refused(spec.name),
+            "ready": lambda: self._is_ready(name),
+            "resumed": lambda: self._is_ready(name) and self._conditions.has_resumed(name),
+            "disconnected": lambda: not self._is_ready(name),
+            "refused": lambda: self._conditions.was_refused(name),
+            "v1": lambda: self._conditions.speaks_v1(name),
         }
         if step.condition in ("disconnected", "refused"):
             return await self._wait_gone(step, tests[step.condition])
         await self._until(tests[step.condition])
-        self._check_requires(spec.name)
-        return self._session_note(spec.name)
+        if step.condition == "v1":
+            return "on the same connection"
+        self._check_requires(name)
+        return self._session_note(name)
+
+    def _is_ready(self, agent: str) -> bool:
+        agent_id = self._world.identity.agents[agent].agent_id
+        return self._gateway_of(agent).core.is_ready(agent_id)
 
     def _check_requires(self, agent: str) -> None:
         """Raises `NotApplicable` when an agent that is ready does not announce what the scenario needs."""
@@ -289,19 +303,52 @@ class StepRunner:
         fault = step.fault
         self._conditions.mark()
         kind = FAULT_KINDS[fault.kind]
-        planned = FaultPlanned(fault.id, fault.kind, fault.target, fault.line, kind.excuses)
-        self._ctx.journal.record("faults", planned)
+        self._plan(fault)
+        if kind.acts is Acts.SERVICE:
+            await self._world.services.strike(fault)
+            return ""
         if fault.anchor is None:
             self._world.faults.strike(fault)
             return ""
-        gateway = self._gateway_of(fault.anchor.sender)
-        self._world.gateways[gateway].faults.watch.arm(fault)
+        self._gateway_of(fault.anchor.sender).faults.watch.arm(fault)
         return "armed"
 
-    def _gateway_of(self, sender: str) -> str:
+    def _plan(self, fault: Fault) -> None:
+        planned = FaultPlanned(
+            fault.id, fault.kind, fault.target, fault.line, FAULT_KINDS[fault.kind].excuses, fault.least
+        )
+        self._ctx.journal.record("faults", planned)
+
+    def _gateway_of(self, sender: str) -> GatewayServer:
+        """A gateway by its name, or the one that a local agent is at."""
         if sender in self._world.gateways:
-            return sender
-        return self._scenario.local_agents[sender].gateway
+            return self._world.gateways[sender]
+        agent_id = self._world.identity.agents[sender].agent_id
+        return gateway_of(self._scenario, self._world.gateways, self._scenario.local_agents[sender], agent_id)
+
+    @_do.register
+    async def _(self, step: InjectStep) -> str:
+        self._conditions.mark()
+        self._plan(step.fault)
+        gateway = self._gateway_of(step.to)
+        message: str | bytes = step.text or ""
+        if step.junk is not None:
+            message = junk(step.junk, self._world.identity.tenant_id, gateway.core.max_frame_bytes)
+        try:
+            gateway.inject(self._world.identity.agents[step.to].agent_id, message, step.fault)
+        except CallRefused as refused:
+            raise StepFailed(f"nothing could be sent: {refused}") from None
+        return f"{len(message)} {'bytes' if isinstance(message, bytes) else 'characters'}"
+
+    @_do.register
+    async def _(self, step: ContentStep) -> str:
+        reading = self._driver.read_content(step.job, step.kind, step.pace)
+        await self._until(lambda: reading.over)
+        code = reading.code
+        if code != step.fails:
+            due = _content_words(step.fails)
+            raise StepFailed(f"{_content_words(code)} after {reading.chunks} chunks, {due} was due")
+        return f"{reading.chunks} chunks{f', then {code}, as it must be' if code else ''}"
 
 
 def describe(step: Step) -> tuple[str, str]:
@@ -324,15 +371,24 @@ def describe(step: Step) -> tuple[str, str]:
             return "approve", f"{step.decision} {step.job}"
         case IdleStep():
             return "idle", f"{step.seconds:g} s pass"
+        case ContentStep():
+            return "content", f"{step.kind} of {step.job}, a chunk every {step.pace:g} s"
+        case InjectStep():
+            return "inject", f"{step.junk or 'a text'} sent to {step.to.replace('_', ' ')}"
         case FaultStep():
             return "fault", _fault_title(step)
         case _:
             raise MisuseError(f"no title for {type(step).__name__}")
 
 
+def _content_words(code: str | None) -> str:
+    return "a whole answer" if code is None else code
+
+
 def _fault_title(step: FaultStep) -> str:
     fault = step.fault
-    target = f"{fault.link} link" if FAULT_KINDS[fault.kind].acts is Acts.LINK else fault.target
+    acts = FAULT_KINDS[fault.kind].acts
+    target = f"{fault.link} link" if acts is Acts.LINK else fault.service or fault.target
     lasting = f", {fault.seconds:g} s" if fault.seconds is not None else ""
     anchored = f" after {fault.anchor.words()}" if fault.anchor and FAULT_KINDS[fault.kind].acts is Acts.LINK else ""
     return f"{target} {fault.kind}{anchored}{lasting}"

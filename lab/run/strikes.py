@@ -3,27 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from lab.context import RunContext
 from lab.errors import MisuseError
 from lab.faults.link import Link
-from lab.faults.plan import Fault
+from lab.faults.plan import FAULT_KINDS, Fault
 from lab.journal.events import FaultEnded, FaultFired
 
 
-class LinkFaults:
-    """Strikes links and heals them when a fault's time is over."""
+@dataclass
+class _Lasting:
+    """A fault that holds on a link, and the timer that ends it."""
 
-    def __init__(self, ctx: RunContext, links: Mapping[str, Link]) -> None:
+    fault: Fault
+    timer: asyncio.TimerHandle | None = None
+
+
+class LinkFaults:
+    """Strikes links, and ends each lasting fault at its time without touching the others on its link.
+
+    `address_of` tells where a gateway listens.
+    """
+
+    def __init__(
+        self, ctx: RunContext, links: Mapping[str, Link], address_of: Callable[[str], tuple[str, int]]
+    ) -> None:
         self._ctx = ctx
         self._links = links
-        self._timers: list[asyncio.TimerHandle] = []
-        self._healing: list[asyncio.Task[None]] = []
+        self._address_of = address_of
+        self._lasting: dict[str, list[_Lasting]] = {}
+        self._own_delays: dict[str, float] = {}
+        self._mending: list[asyncio.Task[None]] = []
 
     def strike(self, fault: Fault) -> None:
         """Make a link fault happen now."""
         link = self._links[fault.link or ""]
+        self._own_delays.setdefault(link.name, link.delay)
         self._ctx.journal.record("faults", FaultFired(fault.id, fault.kind, fault.target))
         match fault.kind:
             case "cut":
@@ -32,13 +49,21 @@ class LinkFaults:
                 link.reset()
             case "delay":
                 link.set_delay(fault.delay)
+            case "move":
+                link.move(self._address_of(fault.moved_to or ""))
             case "heal":
-                self._heal(link, None)
+                self._end_all(link)
             case _:
                 raise MisuseError(f"{fault.kind} is no fault of a link")
+        if FAULT_KINDS[fault.kind].lasting:
+            self._keep(link, fault)
+
+    def _keep(self, link: Link, fault: Fault) -> None:
+        lasting = _Lasting(fault)
+        self._lasting.setdefault(link.name, []).append(lasting)
         if fault.seconds is not None:
             loop = asyncio.get_running_loop()
-            self._timers.append(loop.call_later(fault.seconds, self._heal, link, fault))
+            lasting.timer = loop.call_later(fault.seconds, self._end_one, link, lasting)
 
     def strike_behind(self, fault: Fault, port: int, offset: int | None) -> None:
         """Strike right behind a frame: at `offset` of the stream towards the agent, at once for a frame from it."""
@@ -49,22 +74,47 @@ class LinkFaults:
         else:
             self.strike(fault)
 
-    def _heal(self, link: Link, fault: Fault | None) -> None:
-        async def heal() -> None:
+    def _end_one(self, link: Link, lasting: _Lasting) -> None:
+        left = self._lasting[link.name]
+        left.remove(lasting)
+        still_cut = any(one.fault.kind == "cut" for one in left)
+        delays = [one.fault.delay for one in left if one.fault.kind == "delay"]
+        delay = delays[-1] if delays else self._own_delays[link.name]
+        if still_cut or lasting.fault.kind != "cut":
+            link.set_delay(delay)
+            self._ctx.journal.record("faults", FaultEnded(lasting.fault.id))
+        else:
+            self._mend(link, [lasting.fault], delay)
+
+    def _end_all(self, link: Link) -> None:
+        ended = self._lasting.pop(link.name, [])
+        for lasting in ended:
+            if lasting.timer is not None:
+                lasting.timer.cancel()
+        self._mend(link, [lasting.fault for lasting in ended], 0.0)
+
+    def _mend(self, link: Link, ended: list[Fault], delay: float) -> None:
+        """Listen again, with what delay is left."""
+
+        async def mend() -> None:
             try:
                 await link.heal()
             except Exception as error:  # noqa: BLE001  a port lost to another program ends the run, with its name
                 self._ctx.fail(error)
-            if fault is not None:
+                return
+            if delay:
+                link.set_delay(delay)
+            for fault in ended:
                 self._ctx.journal.record("faults", FaultEnded(fault.id))
 
-        task = asyncio.get_running_loop().create_task(heal(), name=f"heal {link.name}")
-        self._healing.append(task)
-        task.add_done_callback(self._healing.remove)
+        task = asyncio.get_running_loop().create_task(mend(), name=f"mend {link.name}")
+        self._mending.append(task)
+        task.add_done_callback(self._mending.remove)
 
     def close(self) -> None:
-        """No more healing: the run is over."""
-        for timer in self._timers:
-            timer.cancel()
-        for task in self._healing:
+        """No more mending: the run is over."""
+        for lasting in [one for left in self._lasting.values() for one in left]:
+            if lasting.timer is not None:
+                lasting.timer.cancel()
+        for task in self._mending:
             task.cancel()

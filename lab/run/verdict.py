@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lab.errors import ExitStatus, LabError, NotApplicable, RemoteError, UsageError
+from lab.errors import ExitStatus, LabError, NotApplicable, RemoteError, SutFault, UsageError
 from lab.journal.events import FaultFired, FaultPlanned, LinkChanged, StepEnded, StepStarted
 from lab.journal.writer import Entry
 from lab.laws import Judged, Status
@@ -112,7 +113,22 @@ def _outcome(findings: Sequence[Finding], stop: BaseException | None, interrupte
     if isinstance(stop, UsageError):
         return Outcome.USAGE
     found = {finding.outcome for finding in findings}
+    if _agent_broke_first(findings, stop):
+        return Outcome.FAIL
     return next((outcome for outcome in _WORST_FIRST if outcome in found), Outcome.PASS)
+
+
+def _agent_broke_first(findings: Sequence[Finding], stop: BaseException | None) -> bool:
+    """Whether the agent broke a law before a double did, or before it died: what follows may be its doing.
+
+    A defect or a failure of the lab itself still makes the run worth nothing.
+    """
+    lab_failed = [finding for finding in findings if finding.outcome is Outcome.LAB_FAILED]
+    laws = [finding for finding in lab_failed if finding.entries]
+    if len(laws) < len(lab_failed) and not isinstance(stop, SutFault):
+        return False
+    mine = [min(finding.entries) for finding in findings if finding.outcome is Outcome.FAIL and finding.entries]
+    return bool(mine) and all(min(mine) <= min(finding.entries) for finding in laws)
 
 
 def _stop_findings(entries: Sequence[Entry], stop: BaseException | None) -> list[Finding]:
@@ -206,17 +222,24 @@ def _must_judge_findings(scenario: Scenario, judged: Sequence[Judged]) -> list[F
 
 
 def _fault_findings(entries: Sequence[Entry]) -> list[Finding]:
-    fired = {entry.event.fault for entry in entries if isinstance(entry.event, FaultFired)}
+    fired = Counter(entry.event.fault for entry in entries if isinstance(entry.event, FaultFired))
     return [
-        Finding(
-            Outcome.UNKNOWN,
-            "fault",
-            f"fault {entry.event.fault} never fired",
-            seen="no such moment came",
-            due=f"{entry.event.what} {entry.event.target}",
-            entries=(entry.n,),
-            line=entry.event.line,
-        )
+        _unfired(entry.n, entry.event, fired[entry.event.fault])
         for entry in entries
-        if isinstance(entry.event, FaultPlanned) and entry.event.fault not in fired
+        if isinstance(entry.event, FaultPlanned) and fired[entry.event.fault] < entry.event.times
     ]
+
+
+def _unfired(n: int, planned: FaultPlanned, fired: int) -> Finding:
+    sentence = f"fault {planned.fault} never fired"
+    if fired:
+        sentence = f"fault {planned.fault} fired {fired} of {planned.times} times"
+    return Finding(
+        Outcome.UNKNOWN,
+        "fault",
+        sentence,
+        seen="no further moment came" if fired else "no such moment came",
+        due=f"{planned.what} {planned.target}",
+        entries=(n,),
+        line=planned.line,
+    )

@@ -8,7 +8,6 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from lab.agent2.engine import Engine
@@ -18,21 +17,19 @@ from lab.context import RunContext
 from lab.errors import EnvironmentFault
 from lab.faults.link import Link
 from lab.gateway.core import GatewayCore
+from lab.gateway.jobs import Job
 from lab.gateway.server import GatewayServer
 from lab.journal.events import ParticipantDeclared
 from lab.protocol.contract import Contract
 from lab.protocol.gateway_side import GatewayPolicy
 from lab.run.agents import Surroundings, Sut, SutChoice, how, make_sut, start_all
+from lab.run.ending import Part, close_all
 from lab.run.identity import WORKSPACE_ID, Identity, draw_identity
+from lab.run.services import ServiceFaults
 from lab.run.strikes import LinkFaults
 from lab.scenario.model import Agent2Spec, GatewaySpec, LocalAgentSpec, Scenario
 from lab.tap.content import ContentTap
 from lab.tap.frames import FrameTap
-
-
-class _Part(Protocol):
-    async def close(self) -> None: ...
-
 
 CLOSING_SECONDS = 20.0
 """What ending the world may take before the run says that something hangs."""
@@ -49,6 +46,7 @@ class World:
     links: Mapping[str, Link]
     suts: dict[str, Sut]
     faults: LinkFaults
+    services: ServiceFaults
     scratch: Path
     """Folder of what must not lie in the run's own: homes, state, workspaces."""
 
@@ -80,16 +78,14 @@ class World:
     async def _close(self) -> None:
         """End SUTs first; a failing part does not spare the others."""
         self.faults.close()
-        parts: tuple[_Part, ...] = (
+        await self.services.close()
+        parts: tuple[Part, ...] = (
             *self.suts.values(),
             *self.links.values(),
             *self.gateways.values(),
             *self.agent2s.values(),
         )
-        errors: list[BaseException] = []
-        for part in parts:
-            results = await asyncio.gather(part.close(), return_exceptions=True)
-            errors += [result for result in results if isinstance(result, BaseException)]
+        errors = await close_all(parts)
         shutil.rmtree(self.scratch, ignore_errors=True)
         for further in errors[1:]:
             self.ctx.fail(further)
@@ -99,7 +95,8 @@ class World:
 
 async def build_world(ctx: RunContext, scenario: Scenario, contract_folder: Path, choice: SutChoice) -> World:
     """Start the doubles and links, then the SUTs. If a part cannot start, those before it are ended again."""
-    identity = draw_identity(ctx, tuple(scenario.local_agents), tuple(scenario.agent2s), tuple(scenario.gateways))
+    roots = {spec.name: spec.root for spec in scenario.gateways.values()}
+    identity = draw_identity(ctx, tuple(scenario.local_agents), tuple(scenario.agent2s), roots)
     try:
         scratch = Path(tempfile.mkdtemp(prefix="lab-"))
     except OSError as error:
@@ -110,7 +107,9 @@ async def build_world(ctx: RunContext, scenario: Scenario, contract_folder: Path
     gateways: dict[str, GatewayServer] = {}
     agent2s: dict[str, Agent2Server] = {}
     links: dict[str, Link] = {}
-    world = World(ctx, identity, gateways, agent2s, links, {}, LinkFaults(ctx, links), scratch)
+    link_faults = LinkFaults(ctx, links, lambda name: gateways[name].address)
+    services = ServiceFaults(ctx, agent2s)
+    world = World(ctx, identity, gateways, agent2s, links, {}, link_faults, services, scratch)
     try:
         # Scripts and workspaces first: they bring canaries, which every tap must know.
         for name in scenario.local_agents:
@@ -128,7 +127,7 @@ async def build_world(ctx: RunContext, scenario: Scenario, contract_folder: Path
             gateway.strike_link = world.faults.strike_behind
         for link in scenario.links.values():
             target = _address_of(world, link.to)
-            links[link.name] = Link(ctx, link.name, target, delay=link.delay)
+            links[link.name] = Link(ctx, link.name, target, delay=link.delay, to=link.to)
             await links[link.name].start()
         for agent_spec in scenario.local_agents.values():
             world.suts[agent_spec.name] = builder.sut(agent_spec, world)
@@ -137,6 +136,10 @@ async def build_world(ctx: RunContext, scenario: Scenario, contract_folder: Path
         await world.end()
         raise
     return world
+
+
+ANSWER_CANARY_CHARACTERS = 32
+"""An answer of at least so many characters is a canary by its beginning; a shorter one may stand anywhere by chance."""
 
 
 class _Builder:
@@ -149,6 +152,8 @@ class _Builder:
         self._choice = choice
         self._identity = identity
         self._contracts: dict[str, Contract] = {}
+        self._jobs: dict[str, dict[str, Job]] = {}
+        """The jobs of each gateway, which its instances share."""
 
     def _contract(self, revision: str) -> Contract:
         if revision not in self._contracts:
@@ -163,14 +168,28 @@ class _Builder:
         for script in scripts.values():
             for name in script.canaries:
                 self._identity.canaries.setdefault(name, self._ctx.secret_draws("canary", name).token())
+        for kind, script in scripts.items():
+            for number, answer in enumerate(script.answers(ANSWER_CANARY_CHARACTERS)):
+                # What agent2 answers is content too, and must turn up nowhere else.
+                self._identity.canaries[f"answer.{spec.name}.{kind}.{number}"] = answer
         engine = Engine(spec.kinds, scripts, self._identity.tenant_id, self._identity.canaries)
         self._declare(spec.name, "agent2", "double", kinds=list(spec.kinds))
-        return Agent2Server(self._ctx, spec.name, engine, self._identity.agent2_tokens[spec.name])
+        token = self._identity.agent2_tokens[spec.name]
+        return Agent2Server(self._ctx, spec.name, engine, token, health_delay=spec.health_delay)
 
     def gateway(self, spec: GatewaySpec) -> GatewayServer:
-        agents = tuple(agent.name for agent in self._scenario.local_agents.values() if agent.gateway == spec.name)
+        agents = tuple(
+            agent.name
+            for agent in self._scenario.local_agents.values()
+            if self._scenario.gateways[agent.gateway].root == spec.root
+        )
+        # Connections have the names of their gateway's; where there is one only it needs none.
+        prefix = "c" if len(self._scenario.gateways) == 1 else f"{spec.name}-c"
+        jobs = self._jobs.setdefault(spec.root, {})
         self._declare(spec.name, "gateway", "double", tenantMode=spec.tenant_mode, revision=spec.revision)
-        return make_gateway(self._ctx, spec, agents, self._identity, self._contract_folder)
+        return make_gateway(
+            self._ctx, spec, agents, self._identity, self._contract_folder, conn_prefix=prefix, jobs=jobs
+        )
 
     def sut(self, spec: LocalAgentSpec, world: World) -> Sut:
         identity = self._identity
@@ -202,8 +221,10 @@ def make_gateway(
     identity: Identity,
     contract_folder: Path,
     port: int = 0,
+    conn_prefix: str = "c",
+    jobs: dict[str, Job] | None = None,
 ) -> GatewayServer:
-    """A gateway double with its taps, not started yet."""
+    """A gateway double with its taps, not started yet. See `GatewayCore` for `conn_prefix` and `jobs`."""
     agents = {identity.agents[name].agent_id: name for name in agent_names}
     tokens = {identity.agents[name].agent_id: identity.agents[name].gateway_token for name in agent_names}
     signer = identity.signers[spec.name]
@@ -212,9 +233,11 @@ def make_gateway(
         identity.tenant_id,
         tuple(agents),
         ctx.clock.epoch_ms,
-        GatewayPolicy(spec.tenant_mode, spec.signature, offered=spec.limits),
+        GatewayPolicy(spec.tenant_mode, spec.signature, offered=spec.limits, knows_v2=spec.protocol_v2),
         signer if spec.signature else None,
         ctx.draws(spec.name, "ids").uuid,
+        conn_prefix,
+        jobs,
     )
     tap = FrameTap(
         contract_folder,

@@ -34,7 +34,7 @@ from lab.scenario.yaml_places import MapNode, Node, parse_untrusted, plain, reso
 MAX_BYTES = 262_144
 DEFAULT_DEADLINE = 60.0
 SUFFIXES = (".yaml", ".yml")
-PROFILES = "profiles"
+BESIDE = ("profiles", "fixtures")
 ROOT_MARKS = ("fixtures", "pyproject.toml")
 
 
@@ -102,9 +102,9 @@ def find_scenarios(paths: Iterable[Path]) -> list[Path]:
 
 
 def _is_scenario(file: Path, below: Path) -> bool:
-    """Whether `file` is a scenario by its name; profiles of real programs and hidden folders lie beside them."""
+    """Whether `file` is a scenario by its name; profiles, fixtures and hidden folders lie beside them."""
     folders = file.relative_to(below).parts[:-1]
-    hidden = any(folder.startswith(".") or folder == PROFILES for folder in folders)
+    hidden = any(folder.startswith(".") or folder in BESIDE for folder in folders)
     return file.suffix in SUFFIXES and not hidden and file.is_file()
 
 
@@ -121,6 +121,8 @@ def _read(path: Path) -> str:
     try:
         if path.is_dir():
             raise UsageError(f"{path}: this is a folder; due is a scenario file.")
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path}: this is no regular file; due is a scenario file.")
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
@@ -159,7 +161,7 @@ def _scenario(reading: Reading, root: MapNode, path: Path, directions: Mapping[s
         file=path,
         seed=whole(root, "seed"),
         deadline=reading.deadline,
-        gateways=read_gateways(root),
+        gateways=read_gateways(reading, root),
         agent2s=read_agent2s(reading, root),
         local_agents=read_local_agents(reading, root),
         links=read_links(reading, root),

@@ -25,16 +25,29 @@ class GatewaySpec:
     revision: str = "2.3"
     limits: Mapping[str, int] = field(default_factory=dict)
     line: int = 0
+    protocol_v2: bool = True
+    """Whether it knows v2 at all; without it a v2 register stays unanswered."""
+    instance_of: str | None = None
+    """The gateway that this is one more instance of: the same agents, keys and jobs, no common sessions."""
+
+    @property
+    def root(self) -> str:
+        """The name that all instances of one gateway share."""
+        return self.instance_of or self.name
 
 
 @dataclass(frozen=True)
 class Agent2Spec:
-    """An agent2 double. `scripts` maps a job kind to a script file below the project's root."""
+    """An agent2 double. `scripts` maps a job kind to a script file below the project's root.
+
+    `health_delay` is how long it takes to answer a health call, in seconds.
+    """
 
     name: str
     kinds: tuple[str, ...] = ("fix", "implement")
     scripts: Mapping[str, Path] = field(default_factory=dict)
     line: int = 0
+    health_delay: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -50,6 +63,8 @@ class LocalAgentSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Further settings of the reference agent, by name (see lab.localagent.config)."""
     line: int = 0
+    clock: float = 0.0
+    """How far the reference agent's clock is ahead, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +90,8 @@ class Step:
 class WaitStep(Step):
     """Wait for `<subject>.<condition>`.
 
-    A local agent: ready, resumed, disconnected, refused. `job.<label>`: accepted, rejected, running, ended, and
-    repeated once a frame of the job came a second time.
+    A local agent: ready, resumed, disconnected, refused, v1. `job.<label>`: accepted, rejected, running, ended,
+    cancelled (ended so), and repeated once a frame of the job came a second time.
     `fault.<id>`: fired.
     """
 
@@ -96,7 +111,7 @@ class AssignStep(Step):
     llm: str | None = "default"
     incident: str | None = None
     fails: str | None = None
-    """The API code the assign must fail with, such as AGENT_UNSUPPORTED; None when it must succeed."""
+    """The API or wire code the assign must fail with, such as AGENT_UNSUPPORTED; None when it must succeed."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +167,37 @@ class FaultStep(Step):
 
 
 @dataclass(frozen=True)
+class ContentStep(Step):
+    """Ask for content of a job, `kind` job.stream (its first page) or chat.session, as a caller that reads slowly.
+
+    It takes one chunk every `pace` seconds.
+    """
+
+    job: str
+    kind: str
+    pace: float
+    fails: str | None = None
+    """The code that the request must fail with; None when it must succeed."""
+
+
+@dataclass(frozen=True)
+class InjectStep(Step):
+    """Have the gateway send a message of its own making to a local agent: `text`, or what a word of `junk` means."""
+
+    fault: Fault
+    to: str
+    text: str | None = None
+    junk: str | None = None
+
+
+@dataclass(frozen=True)
 class Expectation:
     """One line of `expect`: a dotted path and what is due there.
 
-    Paths: `job.<label>.outcome|errorCode|filesChangedCount|runs|acks`, `stream.<label>.events|pages`,
-    `session.<label>.turns|truncated`, `figures.<name>`. A due value is a scalar, a mapping of matchers
-    (`count`, `min`, `max`, `contains`, `contiguous`), or a list of such mappings.
+    Paths: `job.<label>.outcome|errorCode|filesChangedCount|runs|acks`, `stream.<label>.events|pages|emptyPages`,
+    `session.<label>.turns|truncated`, `socket.<local agent>.opened|closes|errors|refusals|fallbacks`,
+    `figures.<name>`. A due value is a scalar, a mapping of matchers (`count`, `min`, `max`, `contains`,
+    `contiguous`), or a list of mappings of `role`, `contains` and `chars`.
     """
 
     path: str

@@ -29,6 +29,10 @@ class Names:
     faults: Mapping[str, int]
     fault_ids: Mapping[int, str]
     """The id of the fault of each fault step, by the step's index."""
+    targets: Mapping[str, str]
+    """Where each link leads."""
+    roots: Mapping[str, str]
+    """For each gateway the one that it is an instance of: itself, if no other."""
 
 
 def gather(root: Node) -> Names:
@@ -53,7 +57,24 @@ def gather(root: Node) -> Names:
         jobs=jobs,
         faults=faults,
         fault_ids=fault_ids,
+        targets=_targets(links, gateways + agent2s),
+        roots={name: _text_at(_gateway_node(root, name), "instance_of") or name for name in gateways},
     )
+
+
+def _targets(links: Node | None, participants: tuple[str, ...]) -> Mapping[str, str]:
+    if not isinstance(links, MapNode):
+        return {name: name for name in participants}
+    return {name: _text_at(link, "to") or name for name, link in links.members.items()}
+
+
+def _gateway_node(root: Node, name: str) -> Node | None:
+    several = _member(root, f"{GATEWAY}s")
+    return _member(several, name) if several is not None else _member(root, GATEWAY)
+
+
+def _text_at(node: Node | None, name: str) -> str | None:
+    return _text(node, name) if isinstance(node, MapNode) else None
 
 
 def participants(root: Node, role: str) -> tuple[str, ...]:
@@ -66,7 +87,7 @@ def fault_kind(fault: MapNode) -> str | None:
     """The kind that a fault step names, as far as it can be told."""
     if "do" in fault.members:
         return _text(fault, "do")
-    kinds = (name for name in fault.members if name in FAULT_KINDS and FAULT_KINDS[name].acts is Acts.LINK)
+    kinds = (name for name in fault.members if name in FAULT_KINDS and FAULT_KINDS[name].acts is not Acts.FRAME)
     return next(kinds, None)
 
 

@@ -27,6 +27,9 @@ class Due:
 
 
 _NUMBER = Due("a number, or a mapping of count, min and max", types=(int, float), matchers=NUMBERS)
+_LISTED = Due(
+    "a number, or a mapping of count, min, max and contains", types=(int, float), matchers=(*NUMBERS, "contains")
+)
 
 PATHS: Mapping[str, Mapping[str, Due]] = {
     "job": {
@@ -34,11 +37,7 @@ PATHS: Mapping[str, Mapping[str, Due]] = {
         "errorCode": Due("a text, or null for none", types=(str, type(None))),
         "filesChangedCount": _NUMBER,
         "runs": _NUMBER,
-        "acks": Due(
-            "a number, or a mapping of count, min, max and contains",
-            types=(int, float),
-            matchers=(*NUMBERS, "contains"),
-        ),
+        "acks": _LISTED,
     },
     "stream": {
         "events": Due(
@@ -47,12 +46,21 @@ PATHS: Mapping[str, Mapping[str, Due]] = {
             matchers=(*NUMBERS, "contiguous"),
         ),
         "pages": _NUMBER,
+        "emptyPages": _NUMBER,
     },
     "session": {
         "turns": Due("a list of turns, or a mapping of count, min and max", matchers=NUMBERS, turns=True),
         "truncated": Due("true or false", types=(bool,)),
     },
+    "socket": {
+        "opened": _NUMBER,
+        "closes": _LISTED,
+        "errors": _LISTED,
+        "refusals": _LISTED,
+        "fallbacks": _NUMBER,
+    },
 }
+SOCKET = "socket"
 FIGURES = "figures"
 
 
@@ -82,7 +90,7 @@ def _expectation(reading: Reading, line: MapNode, path: str) -> Expectation:
     elif parts[0] not in PATHS or len(parts) != 3:
         _unknown_path(reading, key, parts)
     else:
-        check_job(reading, key, parts[1], None)
+        _check_label(reading, key, parts)
         _check_member(reading, key, value, parts)
     return Expectation(path, plain(value), key.place.line)
 
@@ -94,8 +102,22 @@ def _check_figure(reading: Reading, key: ScalarNode, name: str) -> None:
         reading.findings.add(key, message, word=name, among=known)
 
 
+def _check_label(reading: Reading, key: ScalarNode, parts: list[str]) -> None:
+    root, label = parts[:2]
+    agents = reading.names.local_agents
+    if root != SOCKET:
+        check_job(reading, key, label, None)
+    elif label not in agents:
+        message = f"no local agent is called `{label}`; there are {words(agents)}."
+        reading.findings.add(key, message, word=label, among=agents)
+
+
 def _unknown_path(reading: Reading, key: ScalarNode, parts: list[str]) -> None:
-    forms = [f"{root}.<label>.{member}" for root, members in PATHS.items() for member in members]
+    forms = [
+        f"{root}.<{'local agent' if root == SOCKET else 'label'}>.{member}"
+        for root, members in PATHS.items()
+        for member in members
+    ]
     known = (*PATHS, FIGURES)
     message = f"seen the path `{key.text}`, due one of {words((*forms, f'{FIGURES}.<name>'))}."
     word = None if parts[0] in known else parts[0]

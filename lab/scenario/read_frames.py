@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lab.errors import ContractError
 from lab.faults.plan import FrameAnchor
+from lab.scenario.findings import words
 from lab.scenario.reading import Reading, reference, text, whole
 from lab.scenario.yaml_places import MapNode
 
@@ -27,9 +28,19 @@ FROM_BOTH = "both"
 @functools.cache
 def contract_directions() -> Mapping[str, str]:
     """Each frame type of the contract with its direction: cp-to-la, la-to-cp or both."""
+    return {name: direction for name, (direction, _) in _contract_types().items()}
+
+
+@functools.cache
+def signed_types() -> tuple[str, ...]:
+    """The frame types that bear a signature."""
+    return tuple(name for name, (_, signed) in _contract_types().items() if signed)
+
+
+def _contract_types() -> Mapping[str, tuple[str, bool]]:
     try:
         types = json.loads(INDEX_FILE.read_text("utf-8"))["types"]
-        return {name: str(facts["direction"]) for name, facts in types.items()}
+        return {name: (str(facts["direction"]), bool(facts["signed"])) for name, facts in types.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ContractError(
             f"{INDEX_FILE.name}: the directions of the frame types cannot be read: {error!r}."
@@ -47,17 +58,27 @@ def read_anchor(reading: Reading, node: MapNode, directions: Mapping[str, str] |
     sender_known = sender in names.gateways or sender in names.local_agents
     if _is_known_type(reading, node, "frame", known) and sender_known:
         _check_direction(reading, node, "frame", known, sends, f"`{frame}` is never sent by `{sender}`")
+    _check_signed(reading, node, frame)
     _check_of(reading, node, known, answers if sender_known else None)
     _check_narrowing(reading, node, "content", frame, CONTENT_TYPES)
     _check_narrowing(reading, node, "chunk", frame, CHUNKED_TYPES)
     return FrameAnchor(
         frame,
         sender,
+        # `every` stands for every frame from the first on.
         nth=whole(node, "nth") or 1,
         of=text(node, "of"),
         content=text(node, "content"),
         chunk=whole(node, "chunk"),
     )
+
+
+def _check_signed(reading: Reading, node: MapNode, frame: str) -> None:
+    """Only a frame that bears a signature can be tampered with (SG-016)."""
+    signed = signed_types()
+    if text(node, "do") == "tamper" and frame in contract_directions() and frame not in signed:
+        message = f"`tamper` breaks a signature, and `{frame}` has none; signed are {words(signed)}."
+        reading.findings.add(node.members["do"], message)
 
 
 def _check_of(reading: Reading, node: MapNode, known: Mapping[str, str], answers: str | None) -> None:

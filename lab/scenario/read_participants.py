@@ -16,9 +16,16 @@ RESERVED = ("job", "fault")
 """Words that begin a condition, so no local agent can have them as its name."""
 
 
-def read_gateways(root: MapNode) -> Mapping[str, GatewaySpec]:
-    """The gateway doubles by name."""
-    return {name: _gateway(name, node, line) for name, node, line in _declared(root, GATEWAY)}
+def read_gateways(reading: Reading, root: MapNode) -> Mapping[str, GatewaySpec]:
+    """The gateway doubles by name. An instance is one of a gateway that is none itself."""
+    gateways = {name: _gateway(name, node, line) for name, node, line in _declared(root, GATEWAY)}
+    firsts = [name for name, spec in gateways.items() if spec.instance_of is None]
+    for name, node, _ in _declared(root, GATEWAY):
+        word = gateways[name].instance_of
+        if word is not None and word not in firsts:
+            message = f"`{word}` is no gateway that `{name}` can be an instance of; there are {words(firsts)}."
+            reading.findings.add(node.members["instance_of"], message, word=word, among=firsts)
+    return gateways
 
 
 def read_agent2s(reading: Reading, root: MapNode) -> Mapping[str, Agent2Spec]:
@@ -90,6 +97,8 @@ def _gateway(name: str, node: MapNode, line: int) -> GatewaySpec:
         revision=text(node, "revision") or GatewaySpec.revision,
         limits={limit: whole(limits, limit) or 0 for limit in limits.members} if limits else {},
         line=line,
+        protocol_v2=text(node, "protocol_v2") != "off",
+        instance_of=text(node, "instance_of"),
     )
 
 
@@ -104,7 +113,9 @@ def _agent2(reading: Reading, name: str, node: MapNode, line: int) -> Agent2Spec
         path = project_file(reading, script) if isinstance(script, ScalarNode) else None
         if path is not None:
             scripts[kind] = path
-    return Agent2Spec(name, kinds=kinds, scripts=scripts, line=line)
+    health = mapping(node, "health")
+    delay = duration(reading.findings, health, "delay", most=reading.deadline) if health else None
+    return Agent2Spec(name, kinds=kinds, scripts=scripts, line=line, health_delay=delay or 0.0)
 
 
 def _local_agent(reading: Reading, name: str, node: MapNode, line: int) -> LocalAgentSpec:
@@ -119,6 +130,7 @@ def _local_agent(reading: Reading, name: str, node: MapNode, line: int) -> Local
         revision=text(node, "revision") or LocalAgentSpec.revision,
         settings=values,
         line=line,
+        clock=duration(reading.findings, node, "clock") or 0.0,
     )
 
 

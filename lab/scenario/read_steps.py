@@ -12,8 +12,10 @@ from lab.scenario.model import (
     ApproveStep,
     AssignStep,
     CancelStep,
+    ContentStep,
     FaultStep,
     IdleStep,
+    InjectStep,
     ResultStep,
     SessionStep,
     Step,
@@ -25,9 +27,10 @@ from lab.scenario.read_frames import read_anchor
 from lab.scenario.reading import Reading, duration, entries, input_text, mapping, reference, text, whole
 from lab.scenario.yaml_places import ListNode, MapNode, Node, plain
 
-LOCAL_AGENT_CONDITIONS = ("ready", "resumed", "disconnected", "refused")
-JOB_CONDITIONS = ("accepted", "rejected", "running", "ended", "repeated")
+LOCAL_AGENT_CONDITIONS = ("ready", "resumed", "disconnected", "refused", "v1")
+JOB_CONDITIONS = ("accepted", "rejected", "running", "ended", "cancelled", "repeated")
 FAULT_CONDITIONS = ("fired",)
+EVERY = "every"
 
 
 def read_steps(reading: Reading, root: MapNode, directions: Mapping[str, str] | None) -> tuple[Step, ...]:
@@ -61,6 +64,8 @@ class _StepReader:
             "session": self._session,
             "cancel": self._cancel,
             "approve": self._approve,
+            "content": self._content,
+            "inject": self._inject,
         }
 
     def step(self, node: MapNode) -> Step:
@@ -163,6 +168,18 @@ class _StepReader:
     def _approve(self, body: _Body) -> Step:
         return ApproveStep(body.line, body.within, self._job(body), text(body.node, "decision") or "")
 
+    def _content(self, body: _Body) -> Step:
+        pace = duration(self._reading.findings, body.node, "pace", most=self._reading.deadline) or 0.0
+        kind = text(body.node, "kind") or ""
+        return ContentStep(body.line, body.within, self._job(body), kind, pace, text(body.node, "fails"))
+
+    def _inject(self, body: _Body) -> Step:
+        agents = self._reading.names.local_agents
+        to = reference(self._reading, body.node, "to", "local agent", agents)
+        # No fault of the scenario can be called so: its names have no dot.
+        fault = Fault(f"inject.{body.index}", "inject", socket=to, line=body.line)
+        return InjectStep(body.line, None, fault, to, text(body.node, "text"), text(body.node, "junk"))
+
     def _fault(self, node: MapNode, line: int, index: int) -> Fault:
         reading = self._reading
         kind = fault_kind(node) or ""
@@ -173,8 +190,10 @@ class _StepReader:
         seconds = duration(reading.findings, node, "for", most=reading.deadline)
         self._check_lasts(node, kind)
         after = node if "frame" in node.members else mapping(node, "after")
-        link = None
-        if "frame" not in node.members:
+        link = service = None
+        if "agent2" in node.members:
+            service = reference(reading, node, "agent2", "agent2", reading.names.agent2s)
+        elif "frame" not in node.members:
             link = reference(reading, node, "link", "link", reading.names.links)
         return Fault(
             name,
@@ -184,7 +203,30 @@ class _StepReader:
             seconds=seconds,
             delay=duration(reading.findings, node, "delay", most=reading.deadline) or 0.0,
             line=line,
+            service=service,
+            times=self._times(node),
+            moved_to=self._moved_to(node, link),
         )
+
+    def _times(self, node: MapNode) -> int | None:
+        every = text(node, "nth") == EVERY
+        if every and "times" in node.members:
+            self._reading.findings.add(node.members["times"], "`times` has no meaning beside `nth: every`.")
+        return None if every else whole(node, "times") or 1
+
+    def _moved_to(self, node: MapNode, link: str | None) -> str | None:
+        """Where `move` leads a link: to another instance of the gateway that it leads to."""
+        target = text(node, "move")
+        if target is None:
+            return None
+        roots = self._reading.names.roots
+        to = self._reading.names.targets.get(link or "", "")
+        instances = [name for name, root in roots.items() if root == roots.get(to) and name != to]
+        if target not in instances:
+            among = words(instances) if instances else "none"
+            message = f"`{target}` is no other instance of `{to}`, where link `{link}` leads; there is {among}."
+            self._reading.findings.add(node.members["move"], message, word=target, among=instances)
+        return target
 
     def _check_lasts(self, node: MapNode, kind: str) -> None:
         if kind == "hold" and "for" not in node.members:

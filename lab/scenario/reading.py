@@ -116,7 +116,12 @@ def project_file(reading: Reading, node: ScalarNode) -> Path | None:
 
 
 def input_text(reading: Reading, node: Node) -> str:
-    """An inline input: the text itself, or what the file holds that it names."""
+    """An inline input: the text itself, a text repeated, or what the file holds that it names."""
+    if isinstance(node, MapNode) and "repeat" in node.members:
+        repeated = (text(node, "repeat") or "") * (whole(node, "count") or 0)
+        if len(repeated.encode()) > MAX_INPUT_BYTES:
+            reading.findings.add(node, f"the text is larger than {MAX_INPUT_BYTES // 1024} KiB.")
+        return repeated
     if isinstance(node, MapNode):
         file = node.members["file"]
         path = project_file(reading, file) if isinstance(file, ScalarNode) else None

@@ -76,9 +76,17 @@ def environment_to_show(launch: Launch) -> str:
     lines = [
         f"export {name}={shlex.quote(value)}"
         for name, value in launch.environment.items()
-        if name not in launch.passed_on
+        # A HOME pasted into a shell would follow the user around.
+        if name not in launch.passed_on and name != HOME
     ]
     return "".join(line + "\n" for line in lines)
+
+
+def blank_values(profile: Profile, blanks: Mapping[str, str], inherited: Mapping[str, str]) -> tuple[str, ...]:
+    """What the user filled into blanks that stand in a variable's value: it may be a secret, and is masked as one."""
+    filled = _filled(profile, blanks, inherited)
+    used = [name for _, value in profile.environment for name in value.blanks()]
+    return tuple(dict.fromkeys(filled[name] for name in used if filled[name]))
 
 
 def _is_passed_on(profile: Profile, name: str) -> bool:
@@ -97,20 +105,21 @@ def _filled(profile: Profile, blanks: Mapping[str, str], inherited: Mapping[str,
     # LA-046: what the documents do not name, the user maps.
     filled: dict[str, str] = {}
     for name in profile.blanks:
-        text = blanks.get(name, inherited.get(_variable_of(name)))
+        text = blanks.get(name, inherited.get(variable_of(name)))
         if text is not None:
             filled[name] = text
     left = [name for name in profile.blanks if name not in filled]
     if left:
         lines = "".join(
-            f"\n  {name}: {profile.blanks[name]}\n    fill it with --set sut.{name}=VALUE or {_variable_of(name)}=VALUE"
+            f"\n  {name}: {profile.blanks[name]}\n    fill it with --set sut.{name}=VALUE or {variable_of(name)}=VALUE"
             for name in left
         )
         raise UsageError(f"profile {profile.name} has blanks that only you can fill:{lines}")
     return filled
 
 
-def _variable_of(blank: str) -> str:
+def variable_of(blank: str) -> str:
+    """The environment variable that fills a blank."""
     return f"LAB_SUT_{blank.upper()}"
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,10 @@ from lab.tap.signatures import SignatureTap
 from lab.tap.text import LARGEST_TEXT, NoJson, strict_json
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z", re.ASCII)
 _ID = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _LARGEST = 2**53 - 1
+_LIVENESS = ({"type": "ping"}, {"type": "pong"})
 
 
 class FrameTap:
@@ -44,6 +47,10 @@ class FrameTap:
         self._canaries = CanarySearch(canaries)
         self._epoch_ms = epoch_ms
 
+    def canaries_in(self, text: str) -> tuple[str, ...]:
+        """The ids of the canaries that stand in a text beside the frames, such as a request's target."""
+        return tuple(self._canaries.ids(text))
+
     def judge(self, conn: str, direction: str, raw: str | bytes, now: float) -> Frame:
         """The event for `raw` at lab time `now` in seconds; never raises, whatever the bytes are.
 
@@ -63,6 +70,9 @@ class FrameTap:
             if found := self._canaries.in_text(text):
                 facts["canaries"] = found
             return Frame(conn, direction, len(content), sha256, facts=facts)
+        if frame in _LIVENESS:
+            # WS-052: the JSON forms of ping and pong are no frames either
+            return Frame(conn, direction, len(content), sha256, facts={"parse": "ok", "ping": frame["type"]})
         return self._frame(conn, direction, len(content), sha256, text, frame, now)
 
     def _frame(
@@ -124,6 +134,12 @@ class FrameTap:
         decoded = _decoded(type_name, frame.get("payload"))
         if decoded is not None:
             facts["decoded"] = decoded
+        if type_name in ("register", "hello"):
+            skew = _skew(frame, self._epoch_ms + int(now * 1000))
+            if skew is not None:
+                facts["skewMs"] = skew
+        elif type_name == "job.assign":
+            facts["inlineChars"] = _longest_inline(frame.get("payload"))
         return facts
 
     def _agent(self, frame: Mapping[str, Any], direction: str, type_name: str | None) -> str:
@@ -166,3 +182,30 @@ def _decoded(type_name: str | None, payload: object) -> int | None:
         return None
     decoded = decoded_base64(payload.get(member))
     return None if decoded is None else len(decoded)
+
+
+def _skew(frame: Mapping[str, Any], wall_ms: int) -> int | None:
+    """How far the wall clock is ahead of a frame's own times, the farther of them (HS-012); None without any."""
+    payload = frame.get("payload")
+    clock = payload.get("clock") if isinstance(payload, dict) else None
+    times = (frame.get("ts"), clock.get("utc") if isinstance(clock, dict) else None)
+    skews = [wall_ms - told for told in map(_milliseconds, times) if told is not None]
+    return max(skews, key=abs, default=None)
+
+
+def _milliseconds(value: object) -> int | None:
+    """Milliseconds since 1970 of a time in UTC; None for any other value."""
+    if not isinstance(value, str) or _TIME.fullmatch(value) is None:
+        return None
+    whole, _, part = value.removesuffix("Z").partition(".")
+    try:
+        seconds = int(datetime.fromisoformat(f"{whole}+00:00").timestamp())
+    except ValueError:
+        return None
+    return seconds * 1000 + int((part + "000")[:3])
+
+
+def _longest_inline(payload: object) -> int:
+    inputs = payload.get("inputs") if isinstance(payload, dict) else None
+    texts = [item.get("inline") for item in inputs if isinstance(item, dict)] if isinstance(inputs, list) else []
+    return max((len(text) for text in texts if isinstance(text, str)), default=0)

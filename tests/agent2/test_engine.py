@@ -297,6 +297,15 @@ def test_the_oldest_jobs_are_forgotten() -> None:
     assert [engine.knows(f"j{index}") for index in (0, 1, 2, KEPT_JOBS + 1)] == [False, False, True, True]
 
 
+def test_a_process_that_died_knows_nothing() -> None:
+    """Neither the job that ran nor its id, and nothing is due."""
+    engine = engine_of()
+    engine.start_untrusted(body(), 0.0)
+    engine.forget()
+    assert (engine.next_timeout(), engine.knows("j1"), engine.state("j1").status) == (None, False, 404)
+    assert engine.start_untrusted(body(), 1.0).status == 202
+
+
 def test_a_kind_without_a_script_has_a_built_in_one() -> None:
     engine = Engine(KINDS, {}, "tenant-1", {})
     engine.start_untrusted(body(kind="chat"), 1.0)

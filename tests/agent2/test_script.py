@@ -115,3 +115,10 @@ def test_the_fix_opens_a_pull_request_of_three_files() -> None:
 
 def test_the_leaky_answer_holds_no_secret_of_its_own() -> None:
     assert sorted(load_script(FIXTURES / "leaky-answer.yaml").canaries) == ["api_token", "password"]
+
+
+def test_answers_are_told_by_their_beginnings() -> None:
+    """Long ones only, and none that takes a canary: that one is no text of the script's own."""
+    answers = ("The rate is 19 per cent.", "short", "Bearer {canary:token} is it")
+    script = script_of(*(f'- answer: "{answer}"' for answer in answers), NO_CHANGE)
+    assert script.answers(11) == ("The rate is",)

@@ -17,7 +17,8 @@ from lab.agent2 import server as server_module
 from lab.agent2.engine import Engine
 from lab.agent2.script import Script
 from lab.agent2.server import MAX_BODY_BYTES, Agent2Server
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.errors import EnvironmentFault, MisuseError
 from lab.journal.events import Agent2Frame, Agent2Job, Agent2Line, Agent2Request, Agent2Stream, Event
 from lab.journal.writer import Journal, entry_to_json
@@ -88,10 +89,12 @@ def context() -> RunContext:
 
 
 @asynccontextmanager
-async def running(script: Script = SHORT, canaries: dict[str, str] | None = None) -> AsyncIterator[Double]:
+async def running(
+    script: Script = SHORT, canaries: dict[str, str] | None = None, health_delay: float = 0.0
+) -> AsyncIterator[Double]:
     ctx = context()
     engine = Engine(KINDS, dict.fromkeys(KINDS, script), "tenant-1", canaries or {})
-    server = Agent2Server(ctx, "agent2", engine, TOKEN)
+    server = Agent2Server(ctx, "agent2", engine, TOKEN, health_delay=health_delay)
     await server.start()
     try:
         async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as http:
@@ -111,8 +114,8 @@ async def test_health_answers_without_a_token_and_tells_of_one(path: str) -> Non
             assert (response.status, await response.json()) == (200, {"status": "up", "kinds": list(KINDS)})
         await double.get(path)
         assert double.seen(Agent2Request) == [
-            Agent2Request("GET", path, 200, facts={"authorization": False}),
-            Agent2Request("GET", path, 200, facts={"authorization": True}),
+            Agent2Request("GET", path, 200, facts={"authorization": False, "kinds": list(KINDS)}),
+            Agent2Request("GET", path, 200, facts={"authorization": True, "kinds": list(KINDS)}),
         ]
 
 
@@ -392,6 +395,42 @@ async def test_close_tears_open_streams_and_may_be_repeated() -> None:
         await double.server.close()
         with pytest.raises(MisuseError, match="before start"):
             _ = double.server.url
+
+
+async def test_a_crash_tears_everything_and_what_comes_back_knows_no_job() -> None:
+    """It is back at the same address and takes the same token."""
+    async with running(ENDLESS) as double:
+        url = double.server.url
+        await double.post("/local/v1/jobs", JOB)
+        reader = await double.raw(raw_get("/local/v1/jobs/j1/stream"))
+        await reader.readuntil(b'"text":"a"}\n\n')
+        await double.server.crash()
+        assert b"0\r\n\r\n" not in await reader.read()
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await double.http.get(url + "/health")
+        await double.server.start()
+        assert double.server.url == url
+        assert await double.get("/local/v1/jobs/j1") == (404, {"error": "not_found"})
+        assert (await double.post("/local/v1/jobs", JOB))[0] == 202
+        await double.until(lambda: [job.state for job in double.seen(Agent2Job)][-1] == "running")
+
+
+async def test_health_takes_its_time_and_nothing_waits_for_it() -> None:
+    async with running(health_delay=0.05) as double:
+        began = asyncio.get_running_loop().time()
+        asked = asyncio.create_task(double.get("/health"))
+        await double.post("/local/v1/jobs", JOB)
+        assert not double.seen(Agent2Request)[-1].route.endswith("/health")
+        assert (await asked)[0] == 200
+        assert asyncio.get_running_loop().time() - began >= 0.05
+
+
+async def test_a_crash_answers_no_health_call() -> None:
+    async with running(health_delay=60.0) as double:
+        reader = await double.raw(raw_get("/health"))
+        await double.post("/local/v1/jobs", JOB)
+        await double.server.crash()
+        assert await reader.read() == b""
 
 
 async def test_nothing_happens_after_close() -> None:

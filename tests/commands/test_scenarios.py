@@ -14,12 +14,13 @@ READY = "steps:\n  - wait: { for: local_agent.ready, within: 5s }\n"
 
 
 def test_the_scenarios_of_the_project(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """All five by default, with promise and tags."""
+    """All of them by default, by their files, with promise and tags."""
     monkeypatch.chdir(ROOT)
     assert run_command_line(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == sorted(path.stem for path in (ROOT / "scenarios").glob("*.yaml"))
-    assert "A question is answered and both turns are stored   [chat smoke]" in lines[0]
+    assert [line.split()[0] for line in lines] == [path.stem for path in sorted((ROOT / "scenarios").glob("*.yaml"))]
+    answer = next(line for line in lines if line.startswith("chat-answer "))
+    assert "A question is answered and both turns are stored   [chat smoke]" in answer
     assert run_command_line(["validate"]) == 0
     assert capsys.readouterr().out == f"{len(lines)} of {len(lines)} scenarios are sound\n"
 
@@ -29,7 +30,7 @@ def test_lists_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["list", str(ROOT / "scenarios"), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
     assert [set(row) for row in rows] == [{"scenario", "about", "tags", "file"}] * len(rows)
-    assert rows[0]["tags"] == ["chat", "smoke"]
+    assert {row["scenario"]: row["tags"] for row in rows}["chat-answer"] == ["chat", "smoke"]
 
 
 def test_every_mistake_is_told_at_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,3 +63,15 @@ def test_a_list_refuses_what_it_cannot_read(tmp_path: Path, capsys: pytest.Captu
     project = make_project(tmp_path, wrong="sead: 7\n" + READY)
     assert run_command_line(["list", str(project / "scenarios")]) == 2
     assert "Did you mean `seed`?" in capsys.readouterr().err
+
+
+def test_a_script_that_agent2_could_not_play(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is found before the run that would need it."""
+    (tmp_path / "fixtures").mkdir()
+    (tmp_path / "fixtures" / "bad.yaml").write_text("script: bad\nabout: x\nsteps:\n  - txt: hello\n")
+    (tmp_path / "one.yaml").write_text(
+        "scenario: one\nabout: x\nagent2: { kinds: [chat], scripts: { chat: fixtures/bad.yaml } }\n"
+        "steps: [{ wait: { for: local_agent.ready } }]\n"
+    )
+    assert run_command_line(["validate", str(tmp_path / "one.yaml")]) == 2
+    assert "bad.yaml:4" in capsys.readouterr().err

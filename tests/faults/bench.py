@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.faults.link import HIGH_WATER, Direction, Link
 from lab.journal.events import Event, LinkConnection
 from lab.journal.writer import Journal

@@ -143,6 +143,32 @@ async def test_cut_gives_eof_to_both_and_then_refuses(bench: Bench) -> None:
         await bench.client(link)
 
 
+@pytest.mark.parametrize("cut", [False, True])
+async def test_a_moved_link_ends_its_connections_and_leads_new_ones_elsewhere(bench: Bench, cut: bool) -> None:
+    """One that is cut stays so until it heals; a delay goes on."""
+    link = await bench.link(delay=0.001)
+    client, server = await bench.pair(link)
+    other = Bench()
+    try:
+        if cut:
+            link.cut()
+        link.move(other.upstream.getsockname())
+        assert await client.read_to_eof() == b""
+        assert await server.read_to_eof() == b""
+        if cut:
+            with pytest.raises(ConnectionRefusedError):
+                await bench.client(link)
+            await link.heal()
+        moved = await bench.client(link)
+        raw, _ = await asyncio.wait_for(asyncio.get_running_loop().sock_accept(other.upstream), PATIENCE)
+        other.sockets.append(raw)
+        await moved.send(b"hello")
+        assert await End(raw).read(5) == b"hello"
+    finally:
+        await other.end()
+    assert LinkChanged("gateway", "moved", 0.001) in bench.events(LinkChanged)
+
+
 async def test_a_cut_port_is_held_and_heal_listens_on_it_again(bench: Bench) -> None:
     link = await bench.link()
     await bench.pair(link)

@@ -22,14 +22,30 @@ def ids(faults: tuple[Fault, ...]) -> list[str]:
 
 def test_kinds_are_known_by_their_own_names() -> None:
     assert all(name == kind.name for name, kind in FAULT_KINDS.items())
-    assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.LINK} == {"cut", "reset", "delay", "heal"}
-    assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.FRAME} == {"drop", "duplicate", "hold"}
-    assert {name for name, kind in FAULT_KINDS.items() if kind.lasting} == {"cut", "delay", "hold"}
+    assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.LINK} == {
+        "cut",
+        "reset",
+        "delay",
+        "heal",
+        "move",
+    }
+    assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.FRAME} == {
+        "drop",
+        "duplicate",
+        "hold",
+        "tamper",
+    }
+    assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.SOCKET} == {"inject"}
+    assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.SERVICE} == {"crash"}
+    assert {name for name, kind in FAULT_KINDS.items() if kind.lasting} == {"cut", "delay", "hold", "crash"}
 
 
-def test_no_kind_voids_a_law() -> None:
-    """The laws know what became of each frame, so an excuse would only hide what else broke."""
-    assert [name for name, kind in FAULT_KINDS.items() if kind.excuses] == []
+def test_only_what_the_gateway_is_made_to_send_voids_a_law() -> None:
+    """The laws know what became of each frame, so any other excuse would only hide what else broke."""
+    assert {name: kind.excuses for name, kind in FAULT_KINDS.items() if kind.excuses} == {
+        "tamper": (("gateway-frames-signed", "gateway"),),
+        "inject": (("gateway-frames-valid", "gateway"),),
+    }
 
 
 def test_the_table_of_kinds_is_closed() -> None:
@@ -61,6 +77,10 @@ def test_an_anchor_says_itself_in_words(anchor: FrameAnchor, words: str) -> None
         (Fault("f1", "cut", link="gateway", anchor=FrameAnchor("ready", "cp")), "link gateway"),
         (Fault("f1", "drop", anchor=FrameAnchor("ready", "cp", nth=2)), "ready #2 from cp"),
         (Fault("f1", "drop"), "?"),
+        (Fault("f1", "drop", anchor=FrameAnchor("ack", "cp"), times=4), "ack #1 from cp, 4 times"),
+        (Fault("f1", "drop", anchor=FrameAnchor("ack", "cp"), times=None), "ack #1 from cp, each"),
+        (Fault("f1", "inject", socket="la"), "la"),
+        (Fault("f1", "crash", service="agent2"), "service agent2"),
     ],
 )
 def test_a_fault_names_its_target(one: Fault, target: str) -> None:
@@ -101,6 +121,27 @@ def test_a_fault_fires_once_at_the_nth_frame_that_fits(nth: int, frames: list[st
     fitting = [i for i, frame in enumerate(frames) if frame == "ack"]
     assert fired == fitting[nth - 1 : nth]
     assert ids(watch.unfired()) == ([] if fired else ["f1"])
+
+
+@given(nth=st.integers(1, 4), times=st.integers(1, 4), frames=st.lists(st.sampled_from(["ack", "error"]), max_size=20))
+def test_a_fault_with_a_count_fires_that_often_from_the_nth_on(nth: int, times: int, frames: list[str]) -> None:
+    watch = AnchorWatch()
+    watch.arm(Fault("f1", "drop", anchor=FrameAnchor("ack", "la", nth=nth), times=times))
+    fired = [i for i, frame in enumerate(frames) if watch.see(SeenFrame(frame, "la"))]
+    fitting = [i for i, frame in enumerate(frames) if frame == "ack"]
+    assert fired == fitting[nth - 1 : nth - 1 + times]
+    assert ids(watch.unfired()) == ([] if fired else ["f1"])
+
+
+def test_a_fault_of_every_frame_fires_at_each_until_it_is_disarmed() -> None:
+    every = Fault("f1", "drop", anchor=FrameAnchor("ack", "la"), times=None)
+    assert (every.least, Fault("f2", "drop", times=4).least) == (1, 4)
+    watch = AnchorWatch()
+    watch.arm(every)
+    assert [ids(watch.see(SeenFrame("ack", "la"))) for _ in range(3)] == [["f1"]] * 3
+    assert watch.unfired() == ()
+    watch.disarm("f1")
+    assert watch.see(SeenFrame("ack", "la")) == ()
 
 
 def test_counting_begins_when_a_fault_is_armed() -> None:

@@ -15,7 +15,8 @@ import aiohttp
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.faults.link import Link
 from lab.gateway.core import GatewayCore
 from lab.gateway.jobs import Order
@@ -64,8 +65,8 @@ class WebsocketsClient:
         except ConnectionClosed as closed:
             return closed.rcvd.code if closed.rcvd is not None else 1006
 
-    async def close(self) -> None:
-        await self._websocket.close()
+    async def close(self, code: int = 1000) -> None:
+        await self._websocket.close(code)
 
 
 class AiohttpClient:
@@ -236,7 +237,7 @@ class ServerBench:
             self.ctx, gateway, NAMES, self.identity, default_contract_folder(), port
         )
         self.links: dict[str, Link] = {}
-        self.strikes = LinkFaults(self.ctx, self.links)
+        self.strikes = LinkFaults(self.ctx, self.links, lambda _name: self.server.address)
         self.server.strike_link = self.strikes.strike_behind
         self._clients: list[Client] = []
 

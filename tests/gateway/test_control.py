@@ -14,7 +14,8 @@ import pytest
 
 from lab.agent2.engine import Engine
 from lab.agent2.server import Agent2Server
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.errors import EnvironmentFault
 from lab.gateway.control import ControlApi
 from lab.gateway.server import GatewayServer

@@ -192,7 +192,6 @@ def test_a_session_that_is_resumed_while_its_older_socket_lives_goes_on() -> Non
     assert [frame["seq"] for frame in bench.of(second, "job.assign")] == [1, 2]
 
 
-@pytest.mark.req("RS-021")
 def test_a_second_connection_that_never_gets_ready_changes_nothing() -> None:
     bench = CoreBench()
     first = bench.ready()

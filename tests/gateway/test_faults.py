@@ -8,7 +8,7 @@ import pytest
 
 from lab.faults.plan import Fault, FrameAnchor
 from lab.gateway import faults
-from lab.gateway.faults import FrameFaults, Passage
+from lab.gateway.faults import FrameFaults, Passage, tampered
 from lab.journal.events import Frame
 
 AGENT, GATEWAY = "local_agent", "gateway"
@@ -44,6 +44,22 @@ def test_a_link_fault_strikes_behind_its_frame_whatever_becomes_of_the_frame() -
     cut, drop = fault("cut", "heartbeat", name="cut"), fault("drop", "heartbeat", name="drop")
     assert armed(cut).pass_frame(frame("heartbeat"), AGENT) == Passage(link_faults=(cut,))
     assert armed(cut, drop).pass_frame(frame("heartbeat"), AGENT) == Passage("dropped", drop, (cut,))
+
+
+def test_only_a_doubled_frame_is_copied_and_only_a_tampered_one_altered() -> None:
+    passages = {
+        kind: armed(fault(kind, "heartbeat")).pass_frame(frame("heartbeat"), AGENT)
+        for kind in ("drop", "duplicate", "hold", "tamper")
+    }
+    assert [kind for kind, passage in passages.items() if passage.copies] == ["duplicate"]
+    assert [kind for kind, passage in passages.items() if passage.tampers] == ["tamper"]
+    assert (passages["tamper"].fate, Passage().copies, Passage().tampers) == ("passed", False, False)
+
+
+@pytest.mark.parametrize(("signature", "altered"), [("Abc_-", "Bbc_-"), ("xA", "AA")])
+def test_a_tampered_frame_differs_in_one_character_of_its_signature(signature: str, altered: str) -> None:
+    text = f'{{"sig":{{"signature":"{signature}"}},"payload":{{"a": 1}}}}'
+    assert tampered(text) == text.replace(f'"{signature}"', f'"{altered}"')
 
 
 def test_the_first_of_two_frame_faults_wins() -> None:

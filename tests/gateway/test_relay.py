@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.gateway.relay import Answer, ContentRelay
+from lab.gateway.relay import MOST_WAITING, Answer, ContentRelay
 from lab.protocol.frames import Chunk, Draft, Frame
 from lab.protocol.reliability import Delivery
 
@@ -48,6 +48,54 @@ def test_nothing_of_a_request_that_is_over_is_kept() -> None:
     assert relay.take(chunk(1, 2), b"y", "a") is None
     assert relay.fail(REQUEST, "internal") is None
     assert vars(relay) == {"_pending": {}}
+
+
+def streaming() -> ContentRelay:
+    relay = ContentRelay()
+    relay.asked(REQUEST, "a", delivery(), 0, in_chunks=True)
+    return relay
+
+
+@pytest.mark.req("CH-026")
+def test_sixteen_chunks_wait_for_a_caller_and_the_next_one_costs_it_the_request() -> None:
+    relay = streaming()
+    for index in range(MOST_WAITING):
+        assert relay.take(chunk(index, 64), b"x", "a") is None
+    assert relay.read(REQUEST) == (b"x", None)
+    assert relay.take(chunk(16, 64), b"y", "a") is None
+    assert relay.take(chunk(17, 64), b"z", "a") == Answer(REQUEST, "error", code="rate_limited")
+    # Nothing of it is kept, and what comes after it is dropped.
+    assert relay.take(chunk(18, 64), b"z", "a") is None
+    assert relay.read(REQUEST) == (None, None)
+    assert vars(relay) == {"_pending": {}}
+
+
+def test_a_caller_that_takes_chunk_by_chunk_has_its_answer_with_the_last_one() -> None:
+    relay = streaming()
+    assert relay.read(REQUEST) == (None, None)
+    relay.take(chunk(0, 2), b"x", "a")
+    assert relay.take(chunk(1, 2, totalBytes=2), b"y", "a") is None
+    # What is here whole does not go with its session.
+    assert relay.fail_all("a", "agent_offline") == []
+    assert relay.read(REQUEST) == (b"x", None)
+    assert relay.read(REQUEST) == (b"y", Answer(REQUEST, "ok"))
+
+
+@pytest.mark.req("SEC-001")
+def test_chunks_that_nobody_takes_are_not_kept_for_ever() -> None:
+    relay = streaming()
+    relay.take(chunk(0, 1), b"x", "a")
+    assert (relay.next_timeout(), relay.handle_timeout(29)) == (30, [])
+    assert relay.handle_timeout(30) == [Answer(REQUEST, "error", code="timeout")]
+    assert vars(relay) == {"_pending": {}}
+
+
+@pytest.mark.req("CH-030")
+def test_a_total_that_does_not_fit_fails_a_caller_of_chunks_too() -> None:
+    relay = streaming()
+    relay.take(chunk(0, 2), b"x", "a")
+    wrong = relay.take(chunk(1, 2, totalBytes=3), b"y", "a")
+    assert wrong == Answer(REQUEST, "error", code="chunk_inconsistent")
 
 
 def test_two_requests_are_told_apart() -> None:

@@ -289,7 +289,7 @@ async def test_two_agents_are_told_apart_by_their_credentials() -> None:
 # Time
 
 
-@pytest.mark.req("SQ-022", "CP-031")
+@pytest.mark.req("SQ-022")
 async def test_an_unacked_frame_is_written_again_and_ends_the_socket() -> None:
     async with serving(limits={"ackTimeoutMs": 50}) as bench:
         peer = await bench.peer()

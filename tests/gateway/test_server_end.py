@@ -16,9 +16,10 @@ from lab.gateway.socket import CountingConnection
 from lab.journal.events import (
     CallFailed,
     Frame,
+    SessionChanged,
     SocketClosed,
 )
-from tests.gateway.server_bench import Peer, RawClient, ServerBench, serving, until
+from tests.gateway.server_bench import Peer, RawClient, ServerBench, WebsocketsClient, serving, until
 
 JOB = "0b0b0b0b-0000-4000-8000-00000000000b"
 CANARY = "canary-in-a-prompt"
@@ -78,6 +79,29 @@ async def test_a_peer_that_does_not_read_is_aborted_behind_a_close(monkeypatch: 
         await peer.client.send(b"binary")
         await until(lambda: bool(bench.events(SocketClosed)))
         assert not bench.core.is_ready(bench.agent_id())
+
+
+@pytest.mark.req("WS-042")
+async def test_a_peer_that_names_a_fatal_error_has_time_to_close_with_its_number() -> None:
+    async with serving() as bench:
+        peer = await bench.peer()
+        await peer.send(peer.hand.frame("error", {"code": "bad_frame", "retryable": False}))
+        await until(lambda: any(event.state == "ended" for event in bench.events(SessionChanged)))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert isinstance(peer.client, WebsocketsClient)
+        await peer.client.close(4400)
+        await until(lambda: bool(bench.events(SocketClosed)))
+        assert bench.events(SocketClosed) == [SocketClosed("c1", 4400, "remote")]
+
+
+@pytest.mark.req("WS-042")
+async def test_a_peer_that_names_a_fatal_error_and_stays_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.gateway.socket.PEER_CLOSES_SECONDS", 0.02)
+    async with serving() as bench:
+        peer = await bench.peer()
+        await peer.send(peer.hand.frame("error", {"code": "bad_frame", "retryable": False}))
+        assert await peer.next() == 1000
 
 
 async def test_a_peer_that_does_not_read_does_not_hold_up_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

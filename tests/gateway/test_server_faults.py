@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lab.faults.plan import Fault, FrameAnchor
-from lab.gateway.jobs import Order
+from lab.gateway.jobs import CallRefused, Order
 from lab.journal.events import BodyAnswered, FaultFired, Frame, JobMoved, LinkChanged, SocketClosed
 from tests.gateway.server_bench import Peer, RawClient, ServerBench, serving, until
 
@@ -164,6 +164,64 @@ async def test_a_held_frame_of_the_gateway_does_not_reach_the_next_socket() -> N
         assert (await other.next_frame())["payload"]["ackSeq"] == 1
         await again.client.send("ping")
         assert await again.next() == "pong"
+
+
+@pytest.mark.req("SG-002", "SQ-023")
+async def test_a_tampered_frame_is_judged_and_written_as_it_is_then() -> None:
+    """The witness sees that its signature does not verify; the copy that follows is sound."""
+    async with serving(limits={"ackTimeoutMs": 60}) as bench:
+        peer = await bench.peer()
+        arm(bench, "tamper", "job.assign", GATEWAY)
+        bench.assign(order(1))
+        first, second = await peer.next_frame(), await peer.next_frame()
+        await peer.send(peer.hand.ack(second))
+        assert (first["msgId"], first["payload"]) == (second["msgId"], second["payload"])
+        facts = [event.facts["signature"] for event in bench.events(Frame) if event.type == "job.assign"][:2]
+        assert [fact["verified"] for fact in facts] == [False, True]
+        assert [fact["equal"] and fact["bound"] for fact in facts] == [True, True]
+        assert fates(bench, "job.assign")[:2] == [("passed", "tamper-1"), ("passed", None)]
+
+
+@pytest.mark.parametrize("message", ["this is no JSON", b"\x00\x01"])
+async def test_an_injected_message_goes_to_the_agent_as_it_stands(message: str | bytes) -> None:
+    """It is in the journal as any frame is, with the fault that ordered it."""
+    async with serving() as bench:
+        peer = await bench.peer()
+        injected = Fault("inject.1", "inject", socket=AGENT)
+        bench.server.inject(bench.agent_id(), message, injected)
+        assert await peer.client.receive() == str(message)
+        (event,) = [event for event in bench.events(Frame) if event.fault == "inject.1"]
+        assert (event.direction, event.fate, event.size) == ("cp-to-la", "passed", len(message))
+        assert [fired.target for fired in bench.events(FaultFired)] == [AGENT]
+
+
+async def test_nothing_can_be_injected_without_a_connection() -> None:
+    async with serving() as bench:
+        with pytest.raises(CallRefused) as caught:
+            bench.server.inject(bench.agent_id(), "x", Fault("inject.1", "inject", socket=AGENT))
+        assert caught.value.code == "AGENT_OFFLINE"
+
+
+# A caller that reads chunk by chunk
+
+
+@pytest.mark.req("CH-026", "CH-028")
+async def test_a_slow_caller_loses_its_request_and_the_session_goes_on() -> None:
+    """The chunks behind it are acked all the same, and another request gets its answer."""
+    async with serving() as bench:
+        peer = await bench.peer()
+        reading = bench.server.open_content(bench.agent_id(), "job.stream", JOB)
+        request = (await peer.next_frame())["requestId"]
+        for index in range(20):
+            await peer.send(peer.hand.chunk(request, b"x", index, 20))
+            assert (await peer.next_frame())["payload"]["status"] == "accepted"
+        assert (await reading.answer).code == "rate_limited"
+        assert reading.read() is None
+        other = bench.server.open_content(bench.agent_id(), "job.stream", JOB)
+        await peer.send(peer.hand.chunk((await peer.next_frame())["requestId"], b"all", 0, 1))
+        await peer.next_frame()
+        assert other.read() == b"all"
+        assert (await other.answer).status == "ok"
 
 
 # Links that break behind a frame

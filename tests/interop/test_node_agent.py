@@ -28,7 +28,27 @@ JUDGED = {
     "fix-job": (),
     "lost-ack": ("retransmission",),
     "duplicate-delivery": (),
+    "chat-cancel": ("cancel-honoured", "stream-complete", "stream-done"),
+    "chat-cancel-queued": ("cancel-honoured", "stream-done"),
+    "chat-cancel-early": ("cancel-honoured", "stream-done"),
+    "chat-16k-input": ("prompt-whole", "conversation"),
+    "chat-unsupported": ("capabilities",),
+    "chat-idle-long-poll": ("long-poll", "stream-complete", "content-in-time"),
+    "agent2-crash": (),
+    "agent2-stream-cut": ("stream-complete", "agent2-client", "conversation"),
+    "agent2-busy": ("stream-done", "conversation"),
+    "resume-elsewhere": ("stream-complete", "resume-rules"),
+    "retransmission-exhausted": ("retransmission", "timeouts", "after-fatal"),
+    "gateway-retransmission-exhausted": ("resume-rules",),
+    "signature-refused": ("signature-refusal", "refusals", "after-fatal"),
+    "signature-warn": ("signature-refusal",),
+    "signature-off": ("signature-refusal",),
+    "fallback-not-due": ("signature-refusal", "resume-rules"),
+    "oversize-and-junk": ("refusals", "after-fatal", "resume-rules"),
+    "slow-consumer": ("chunks", "stream-complete"),
+    "two-agents": ("stream-complete", "conversation", "one-job-at-a-time"),
 }
+SLOW = ("chat-idle-long-poll", "resume-elsewhere")
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +103,9 @@ def _cannot(reason: str) -> NoReturn:
     pytest.skip(reason)
 
 
-@pytest.mark.parametrize("scenario", JUDGED)
+@pytest.mark.parametrize(
+    "scenario", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else []) for name in JUDGED]
+)
 def test_the_lab_and_the_agent_agree(scenario: str, modules: Path, tmp_path: Path) -> None:
     done = lab(
         *("run", f"scenarios/{scenario}.yaml", "--local-agent", "node-agent", "--out", tmp_path),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Self
 
 from lab.journal.events import (
     Agent2Frame,
@@ -14,11 +14,13 @@ from lab.journal.events import (
     BodyAnswered,
     Event,
     Frame,
+    JobAssigned,
     ParticipantDeclared,
     RunEnded,
     RunStarted,
     SocketClosed,
     SocketOpened,
+    digest,
 )
 from lab.journal.writer import Entry
 from lab.laws import ALL_LAWS, Judged, Status, Violation, judge_all
@@ -39,6 +41,8 @@ GOOD = {
     "agent": "ok",
     "signature": None,
 }
+
+ALL_CAPABILITIES = ("job.assign", "job.options", "job.chat", "job.inline.16k")
 
 SIGNED = frozenset({"ready", "job.assign", "job.cancel", "content.request"})
 
@@ -62,6 +66,8 @@ class Tale:
         self.entries: list[Entry] = []
         self.conn = "c1"
         self.session = SESSION
+        self.mode = "enforce"
+        self.capabilities: tuple[str, ...] = ALL_CAPABILITIES
         self.add(RunStarted(1, "s", "", 7, "real", 0, "0", "2.3"), "runner")
         self.add(ParticipantDeclared("gw", "gateway", "double"), "runner")
         self.add(ParticipantDeclared("la", "local_agent", how, {"agentId": AGENT}), "runner")
@@ -72,7 +78,7 @@ class Tale:
         self.entries.append(Entry(n, self.t, by, event))
         return n
 
-    def wait(self, seconds: float) -> Tale:
+    def wait(self, seconds: float) -> Self:
         """Time goes on."""
         self.t += seconds
         return self
@@ -97,15 +103,21 @@ class Tale:
         self.conn, self.session = conn, session
         self.add(SocketOpened(conn, "/ws"))
         self.register(resume)
-        self.la("hello", payload={"signatureMode": "enforce"})
+        self.hello()
         return self.ready(session, resumed, peer_last, ack_ms, **(ready or {}))
 
     def register(self, resume: tuple[str, int] | None = None) -> int:
         """The first frame."""
-        payload: dict[str, Any] = {"protocol": 2, "version": "1"}
+        payload: dict[str, Any] = {"protocol": 2, "version": "1", "signatureMode": self.mode}
+        payload["capabilities"] = list(self.capabilities)
         if resume is not None:
             payload["resume"] = {"sessionId": resume[0], "lastRecvSeq": resume[1]}
-        return self.la("register", payload=payload)
+        return self.la("register", payload=payload, facts={"skewMs": 5})
+
+    def hello(self, **payload: Any) -> int:
+        """The second frame."""
+        told = {"signatureMode": self.mode, "capabilities": list(self.capabilities), **payload}
+        return self.la("hello", payload=told, facts={"skewMs": 5})
 
     def ready(
         self, session: str = SESSION, resumed: bool = False, peer_last: int = 0, ack_ms: int = 5000, **more: Any
@@ -162,19 +174,82 @@ class Tale:
         assert isinstance(event, Frame)
         return {"status": status, "ackSeq": event.seq, "ackMsgId": event.msg_id}
 
+    # Content
+
+    def ask(self, seq: int, name: str, ref: str, kind: str = "job.stream", **fields: Any) -> int:
+        """A content.request; `name` stands for its requestId."""
+        payload = {"kind": kind, "ref": {"kind": "ref", "bytes": len(ref), "sha256": sha(ref)}}
+        return self.cp("content.request", seq, request_id=uuid(name), payload=payload, **fields)
+
+    def answer(
+        self,
+        seq: int,
+        name: str,
+        index: int = 0,
+        total: int = 1,
+        size: int = 3,
+        whole: int | None = None,
+        **fields: Any,
+    ) -> int:
+        """One chunk of a content.response."""
+        payload = {
+            "status": "ok",
+            "contentType": "application/json",
+            "encoding": "base64",
+            "byteLength": size,
+            "totalBytes": size if whole is None else whole,
+            **fields.pop("payload", {}),
+        }
+        payload = {name: value for name, value in payload.items() if value is not None}
+        chunk = fields.pop("chunk", {"index": index, "total": total, "last": index == total - 1})
+        facts = {"decoded": size, **fields.pop("facts", {})}
+        return self.la(
+            "content.response", seq, request_id=uuid(name), payload=payload, chunk=chunk, facts=facts, **fields
+        )
+
+    def body(self, name: str, content: str, ref: str, status: str = "ok", job: str | None = JOB, **facts: Any) -> int:
+        """The body of an answer, as the witness put it together."""
+        size = facts.pop("size", 10)
+        return self.add(BodyAnswered(self.conn, uuid(name), content, sha(ref), job, status, size, sha("b"), facts))
+
+    def turns(self, name: str, *turns: tuple[str, str], truncated: bool = False) -> int:
+        """A chat.session body with these turns."""
+        told = tuple({"role": role, "sha256": sha(text), "chars": len(text)} for role, text in turns)
+        return self.body(name, "chat.session", JOB, schema="ok", turns=told, truncated=truncated)
+
     # agent2 and the job
 
-    def assign(self, seq: int = 1, kind: str = "chat", **fields: Any) -> int:
+    def health(self, status: int = 200, **facts: Any) -> int:
+        """agent2 was asked for its health."""
+        facts = {"authorization": False, "kinds": ["fix", "implement", "chat"], **facts}
+        return self.add(Agent2Request("GET", "/local/v1/health", status, None, facts), "agent2")
+
+    def assigned(self, *inputs: str, job: str = JOB, kind: str = "chat", **more: Any) -> int:
+        """The driver assigned a job."""
+        text = "\n\n".join(inputs)
+        told = {"user_turn": digest("user-turn", text), "prompt": digest("prompt", text.strip()), **more}
+        return self.add(
+            JobAssigned(job, "q1", kind, "la", tuple(digest("input", one) for one in inputs), **told), "driver"
+        )
+
+    def assign(self, seq: int = 1, kind: str = "chat", job: str = JOB, **fields: Any) -> int:
         """A job is assigned."""
-        return self.cp("job.assign", seq, payload={"jobId": JOB, "kind": kind, "inputs": []}, **fields)
+        payload = {"jobId": job, "kind": kind, "inputs": [], **fields.pop("payload", {})}
+        return self.cp("job.assign", seq, payload=payload, **fields)
 
-    def post(self, status: int = 202) -> int:
+    def post(self, status: int = 202, job: str = JOB) -> int:
         """agent2 answered POST /jobs."""
-        return self.add(Agent2Request("POST", "/local/v1/jobs", status, JOB), "agent2")
+        return self.add(Agent2Request("POST", "/local/v1/jobs", status, job, {"kind": "chat"}), "agent2")
 
-    def line(self, i: int, text: str | None = None, **more: Any) -> int:
-        """agent2 wrote a line."""
+    def accepted(self, prompt: str, job: str = JOB) -> int:
+        """agent2 took a job with this prompt."""
+        return self.add(Agent2Job(job, "accepted", "chat", digest("prompt", prompt)), "agent2")
+
+    def line(self, i: int, text: str | None = None, text_digest: str | None = None, **more: Any) -> int:
+        """agent2 wrote a line; `text_digest` is the answer that stands in it."""
         text = f"line {i}" if text is None else text
+        if text_digest is not None:
+            more["text"] = digest("answer", text_digest)
         return self.add(Agent2Line(JOB, i, sha(text), len(text), f"fixtures/a.yaml:{i + 1}", **more), "agent2")
 
     def lines(self, count: int) -> None:
@@ -190,9 +265,9 @@ class Tale:
         """agent2 wrote a metadata frame."""
         return self.add(Agent2Frame(JOB, seq, type_, {"jobId": JOB, **payload}), "agent2")
 
-    def ended(self, state: str = "done", **result: Any) -> int:
+    def ended(self, state: str = "done", job: str = JOB, **result: Any) -> int:
         """agent2 ended the job."""
-        return self.add(Agent2Job(JOB, state, "chat", None, result or None), "agent2")
+        return self.add(Agent2Job(job, state, "chat", None, result or None), "agent2")
 
     def page(
         self,
@@ -200,12 +275,15 @@ class Tale:
         events: list[tuple[Any, str]],
         next_ref: str,
         done: bool = False,
+        name: str | None = None,
         **facts: Any,
     ) -> int:
-        """A page of job.stream was answered."""
+        """A page of job.stream was answered; `name` stands for the requestId."""
         listed = tuple({"i": i, "sha256": sha(text), "chars": len(text)} for i, text in events)
         body = {"schema": "ok", "events": listed, "done": done, "next": sha(next_ref), **facts}
-        return self.add(BodyAnswered(self.conn, uuid(ref), "job.stream", sha(ref), JOB, "ok", 10, sha("b"), body))
+        return self.add(
+            BodyAnswered(self.conn, uuid(name or ref), "job.stream", sha(ref), JOB, "ok", 10, sha("b"), body)
+        )
 
     # Judging
 
@@ -233,39 +311,63 @@ def numbered_lines(first: int, count: int) -> list[tuple[Any, str]]:
     return [(i, f"line {i}") for i in range(first, first + count)]
 
 
+QUESTION = "Where is it?"
+ANSWER = "There."
+
+
 def chat_with_resume() -> Tale:
     """A whole chat in which the socket is lost in mid-stream; every law holds in it."""
     tale = Tale()
+    tale.health()
     tale.connect()
+    tale.assigned(QUESTION)
     assign = tale.wait(0.1).assign()
     tale.ack_by_la(assign, ack=1)
+    tale.health()
     tale.post()
+    tale.accepted(QUESTION)
     beat = tale.wait(0.1).la("heartbeat", 1, ack=1)
     tale.ack_by_cp(beat, ack=1)
     tale.stream("opened")
     tale.stream("opened", stream="events")
+    tale.told(1, "job.event", state="running", phase="plan", iteration=1, filesChanged=0)
+    event = tale.la("job.event", 2, ack=1, payload={"jobId": JOB, "state": "running", "phase": "plan", "iteration": 1})
+    tale.ack_by_cp(event, ack=2)
     tale.lines(3)
-    request = tale.cp("content.request", 2, ack=1, request_id=uuid("r1"), payload={"kind": "job.stream"})
+    request = tale.ask(2, "r1", JOB, ack=2)
     tale.ack_by_la(request, ack=2)
-    answer = tale.la("content.response", 2, ack=2, request_id=uuid("r1"), facts={"decoded": 3})
-    tale.page(JOB, numbered_lines(0, 2), "x1")
-    tale.ack_by_cp(answer, ack=2)
-    request = tale.wait(0.1).cp("content.request", 3, request_id=uuid("r2"), payload={"kind": "job.stream"})
+    answer = tale.answer(3, "r1", ack=2)
+    tale.page(JOB, numbered_lines(0, 2), "x1", name="r1")
+    tale.ack_by_cp(answer, ack=3)
+    request = tale.wait(0.1).ask(3, "r2", "x1")
     tale.close()
-    tale.wait(3).connect("c2", resume=(SESSION, 2), resumed=True, peer_last=2)
-    request = tale.cp("content.request", 3, request_id=uuid("r2"), payload={"kind": "job.stream"})
+    tale.wait(3).connect("c2", resume=(SESSION, 2), resumed=True, peer_last=3)
+    request = tale.ask(3, "r2", "x1")
     tale.ack_by_la(request, ack=3)
-    tale.line(3)
+    tale.line(3, role="assistant", text_digest=ANSWER)
     tale.stream("ended", 4)
-    tale.told(1, "job.event", state="running", filesChanged=0)
     tale.told(2, "job.result", outcome="no_change")
     tale.ended("done", outcome="no_change", filesChangedCount=0)
     tale.stream("ended", 2, stream="events")
-    answer = tale.la("content.response", 3, ack=3, request_id=uuid("r2"))
-    tale.page("x1", numbered_lines(2, 2), "x2", done=True)
-    tale.ack_by_cp(answer, ack=3)
-    result = tale.wait(0.1).la("job.result", 4, payload={"jobId": JOB, "outcome": "no_change", "filesChangedCount": 0})
-    tale.ack_by_cp(result, ack=4)
+    answer = tale.answer(4, "r2", ack=3)
+    tale.page("x1", numbered_lines(2, 2), "x2", name="r2")
+    tale.ack_by_cp(answer, ack=4)
+    request = tale.ask(4, "r3", "x2", ack=4)
+    tale.ack_by_la(request, ack=4)
+    result = tale.wait(0.1).la("job.result", 5, payload={"jobId": JOB, "outcome": "no_change", "filesChangedCount": 0})
+    tale.ack_by_cp(result, ack=5)
+    answer = tale.answer(6, "r3", ack=4)
+    tale.page("x2", [], "x2", done=True, name="r3")
+    tale.ack_by_cp(answer, ack=6)
+    request = tale.ask(5, "r4", JOB, "chat.session")
+    tale.ack_by_la(request, ack=5)
+    answer = tale.answer(7, "r4", ack=5)
+    turns = (
+        {"role": "user", "sha256": sha(QUESTION), "chars": 12},
+        {"role": "assistant", "sha256": sha(ANSWER), "chars": 6},
+    )
+    tale.body("r4", "chat.session", JOB, schema="ok", turns=turns, truncated=False)
+    tale.ack_by_cp(answer, ack=7)
     tale.wait(0.5).close("remote", 1000)
     tale.end()
     return tale

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab.journal.events import SutOutput, digest
+from lab.journal.events import Agent2Request, SocketOpened, SutOutput, digest
 from lab.laws import Status
 from tests.laws.journals import Tale
 
@@ -95,3 +95,17 @@ def test_an_early_stop() -> None:
     t = tale()
     t.end("failed")
     assert t.status(LAW) is Status.HELD
+
+
+@pytest.mark.req("SEC-006", "SEC-015")
+@pytest.mark.parametrize("where", ["upgrade", "agent2"])
+def test_a_token_in_the_target_of_a_request(where: str) -> None:
+    t = Tale()
+    if where == "upgrade":
+        entry = t.add(SocketOpened("c1", "/agent", "la", ("gateway-token.la",)))
+    else:
+        facts = {"canaries": ["agent2-token"], "authorization": False}
+        entry = t.add(Agent2Request("GET", "/local/v1/health", 200, None, facts), "agent2")
+    found = t.violation("content-stays-in-its-fields")
+    assert found.entries == (entry,)
+    assert found.due == "no content and no token there"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.journal.events import SutChanged
+from lab.journal.events import Agent2Request, SutChanged
 from lab.laws import Status
 from tests.laws.journals import JOB, SESSION, SESSION_2, Tale, uuid
 
@@ -33,6 +33,16 @@ def test_a_second_accepted_post() -> None:
     first, second = t.post(), t.post()
     found = t.violation(LAW)
     assert (found.due, found.entries) == ("one accepted POST /jobs", (first, second))
+
+
+@pytest.mark.req("SQ-008", "SQ-025")
+def test_a_second_post_that_agent2_knew_better_than_to_run() -> None:
+    t = Tale()
+    t.connect()
+    t.assign()
+    first = t.post()
+    again = t.post(409)
+    assert t.violation("job-at-most-once").entries == (first, again)
 
 
 def test_a_refused_post_ran_nothing() -> None:
@@ -101,3 +111,15 @@ def test_an_early_stop() -> None:
     t = tale()
     t.end("interrupted")
     assert t.status(LAW) is Status.NOTHING
+
+
+@pytest.mark.req("CHAT-023")
+@pytest.mark.parametrize(("kind", "status"), [("chat", Status.HELD), ("fix", Status.BROKEN)])
+def test_a_job_keeps_its_kind(kind: str, status: Status) -> None:
+    t = tale()
+    t.add(Agent2Request("POST", "/local/v1/jobs", 202, JOB, {"kind": kind}), "agent2")
+    assert t.status("as-assigned") is status
+
+
+def test_without_a_post_there_is_no_kind_to_judge() -> None:
+    assert tale().status("as-assigned") is Status.NOTHING

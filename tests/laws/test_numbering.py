@@ -1,4 +1,4 @@
-"""Seq, acks and retransmission, clause by clause."""
+"""Seq and acks, clause by clause."""
 
 from __future__ import annotations
 
@@ -223,9 +223,16 @@ class TestAcks:
         assert t.violation("acks").entries == (again, ack)
 
     @pytest.mark.req("SQ-002")
+    @pytest.mark.req("SQ-007", "SQ-015")
+    def test_a_number_that_rides_along_is_no_ack_frame(self) -> None:
+        t = tale()
+        assign = t.assign()
+        beat = t.la("heartbeat", 1, ack=1)
+        assert t.violation("acks").entries == (assign, beat)
+
     def test_a_repeat_of_what_the_running_ack_covered(self) -> None:
         t = tale()
-        t.assign()
+        t.ack_by_la(t.assign(), ack=1)
         t.la("heartbeat", 1, ack=1)
         t.close()
         t.connect("c2", resume=(SESSION, 1), resumed=True, peer_last=1)
@@ -402,202 +409,18 @@ class TestAckedAtOnce:
         ack = t.ack_by_cp(again)
         assert t.violation("acked-at-once").entries == (again, ack)
 
+    @pytest.mark.req("SQ-015")
+    @pytest.mark.parametrize(("first", "status"), [(True, Status.BROKEN), (False, Status.HELD)])
+    def test_a_rejection_comes_before_the_ack_number(self, first: bool, status: Status) -> None:
+        t = tale()
+        beat = t.la("heartbeat", 1)
+        if first:
+            t.cp("job.cancel", 1, ack=1)
+        t.ack_by_cp(beat, "rejected", ack=1)
+        assert t.status("acked-at-once") is status
+
     @pytest.mark.req("WS-006")
     def test_an_ack_number_above_what_came(self) -> None:
         t = tale()
         n = t.cp("job.cancel", 1, ack=1)
         assert t.violation("acked-at-once").entries == (n,)
-
-
-# retransmission
-
-
-class TestRetransmission:
-    def test_copies_apart_by_the_ack_timeout_and_then_the_close(self) -> None:
-        t = tale()
-        t.la("heartbeat", 1)
-        for _ in range(3):
-            t.wait(5).la("heartbeat", 1)
-        t.wait(5).la("error", payload={"code": "timeout"})
-        t.close("remote", 4420)
-        t.end()
-        assert t.judged("retransmission").judgement.judged == 3
-        assert t.status("retransmission") is Status.HELD
-
-    @pytest.mark.req("SQ-019")
-    def test_a_copy_with_other_bytes(self) -> None:
-        t = tale()
-        first = t.la("heartbeat", 1)
-        copy = t.wait(5).la("heartbeat", 1, sha256="0" * 64)
-        found = t.violation("retransmission")
-        assert (found.due, found.entries) == ("the same bytes", (first, copy))
-
-    @pytest.mark.req("SQ-021")
-    def test_a_copy_too_early(self) -> None:
-        t = tale()
-        first = t.la("heartbeat", 1)
-        copy = t.wait(2).la("heartbeat", 1)
-        found = t.violation("retransmission")
-        assert (found.seen, found.due, found.entries) == (
-            "a copy of seq 1 after 2.00 s",
-            "5 s apart",
-            (first, copy),
-        )
-        assert found.near_miss == "4.50 s least"
-
-    @pytest.mark.req("SQ-019", "SQ-020")
-    def test_a_fourth_copy(self) -> None:
-        t = tale()
-        t.la("heartbeat", 1)
-        for _ in range(3):
-            third = t.wait(5).la("heartbeat", 1)
-        fourth = t.wait(5).la("heartbeat", 1)
-        found = t.violation("retransmission")
-        assert (found.seen, found.entries) == ("copy 4 of seq 1", (third, fourth))
-
-    @pytest.mark.req("SQ-019")
-    def test_no_copy(self) -> None:
-        t = tale()
-        n = t.la("heartbeat", 1)
-        t.wait(10.1).end()
-        found = t.violation("retransmission")
-        assert (found.seen, found.due, found.entries) == (
-            "nothing for 10.0 s after seq 1 without an ack",
-            "copy 1 after 5 s",
-            (n,),
-        )
-
-    @pytest.mark.parametrize(("after", "status"), [(3, Status.NOTHING), (20, Status.BROKEN)])
-    def test_no_copy_is_due_once_the_connection_is_refused(self, after: float, status: Status) -> None:
-        t = tale()
-        t.la("heartbeat", 1)
-        t.wait(after).cp("error", payload={"code": "unauthorized"})
-        t.wait(60).end()
-        assert t.status("retransmission") is status
-
-    def test_a_copy_of_a_held_frame_is_due(self) -> None:
-        t = tale()
-        t.la("heartbeat", 1)
-        t.la("heartbeat", 2, ack=0, fate="delayed", fault="f")
-        t.cp("job.cancel", 1, ack=1)
-        t.wait(60).end()
-        assert t.violation("retransmission").seen == "nothing for 10.0 s after seq 2 without an ack"
-
-    @pytest.mark.req("SQ-020")
-    def test_no_close_after_the_third_copy(self) -> None:
-        t = tale()
-        t.la("heartbeat", 1)
-        for _ in range(3):
-            third = t.wait(5).la("heartbeat", 1)
-        t.wait(10.1).end()
-        found = t.violation("retransmission")
-        assert (found.due, found.entries) == ("close 4420", (third,))
-
-    def test_a_copy_of_an_acked_frame(self) -> None:
-        t = tale()
-        n = t.la("heartbeat", 1)
-        t.ack_by_cp(n)
-        copy = t.wait(6).la("heartbeat", 1)
-        found = t.violation("retransmission")
-        assert (found.due, found.entries) == ("no copy of an acked frame", (n, copy))
-
-    def test_a_copy_that_crosses_its_ack(self) -> None:
-        t = tale()
-        n = t.la("heartbeat", 1)
-        t.wait(4.9).ack_by_cp(n)
-        t.wait(0.1).la("heartbeat", 1)
-        assert t.status("retransmission") is Status.HELD
-
-    @pytest.mark.parametrize("settle", ["ack", "running"])
-    def test_both_forms_of_an_ack_settle(self, settle: str) -> None:
-        t = tale()
-        n = t.la("heartbeat", 1)
-        if settle == "ack":
-            t.ack_by_cp(n)
-        else:
-            t.cp("job.cancel", 1, ack=1)
-        t.wait(60).end()
-        assert t.status("retransmission") is Status.NOTHING
-
-    def test_another_frame_settles_nothing(self) -> None:
-        t = tale()
-        n = t.la("heartbeat", 1)
-        t.ack_by_la(t.cp("job.cancel", 1, ack=0), ack=1)
-        t.wait(60).end()
-        assert t.violation("retransmission").entries == (n,)
-
-    def test_a_dropped_ack_settles_nothing(self) -> None:
-        t = tale()
-        t.ack_by_cp(t.la("heartbeat", 1), fate="dropped", fault="f")
-        t.wait(60).end()
-        assert t.status("retransmission") is Status.BROKEN
-
-    def test_a_held_ack_leaves_it_open(self) -> None:
-        t = tale()
-        t.ack_by_cp(t.la("heartbeat", 1), fate="delayed", fault="f")
-        t.wait(60).end()
-        assert t.status("retransmission") is Status.UNKNOWN
-
-    def test_the_copy_after_a_resume_is_no_retransmission(self) -> None:
-        t = tale()
-        t.la("heartbeat", 1)
-        t.wait(1).close()
-        t.connect("c2", resume=(SESSION, 0), resumed=True)
-        t.ack_by_cp(t.la("heartbeat", 1))
-        t.end()
-        assert t.status("retransmission") is Status.NOTHING
-
-    def test_the_timeout_is_that_of_ready(self) -> None:
-        t = Tale()
-        t.connect(ack_ms=200)
-        t.la("heartbeat", 1)
-        t.wait(0.2).la("heartbeat", 1)
-        assert t.status("retransmission") is Status.HELD
-
-
-class TestGatewayRetransmission:
-    @pytest.mark.req("SQ-026")
-    @pytest.mark.parametrize(("answer", "status"), [("r", Status.NOTHING), ("other", Status.BROKEN)])
-    def test_the_first_content_response_settles_its_request(self, answer: str, status: Status) -> None:
-        t = tale()
-        t.cp("content.request", 1, request_id=uuid("r"))
-        t.la("content.response", 1, request_id=uuid(answer))
-        t.wait(60).end()
-        assert t.status("gateway-retransmission") is status
-
-    @pytest.mark.parametrize(("name", "answer"), [("job.cancel", "content.response"), ("content.request", "heartbeat")])
-    def test_only_content_settles_and_only_a_request(self, name: str, answer: str) -> None:
-        t = tale()
-        t.cp(name, 1, request_id=uuid("r"))
-        t.la(answer, 1, request_id=uuid("r"))
-        t.wait(60).end()
-        assert t.status("gateway-retransmission") is Status.BROKEN
-
-    def test_signed_anew(self) -> None:
-        t = tale()
-        t.assign()
-        t.wait(5).assign(sha256="1" * 64)
-        assert t.status("gateway-retransmission") is Status.HELD
-
-    @pytest.mark.req("SQ-023")
-    def test_with_the_old_nonce(self) -> None:
-        t = tale()
-        old = {"present": True, "verified": True, "bound": True, "equal": True, "nonce": "n"}
-        first = t.assign(facts={"signature": old})
-        copy = t.wait(5).assign(facts={"signature": old})
-        found = t.violation("gateway-retransmission")
-        assert (found.seen, found.entries) == ("a copy of seq 1 with the old nonce", (first, copy))
-
-    @pytest.mark.req("SQ-022")
-    def test_another_payload(self) -> None:
-        t = tale()
-        first = t.assign()
-        copy = t.wait(5).assign(kind="fix")
-        assert t.violation("gateway-retransmission").entries == (first, copy)
-
-    @pytest.mark.req("SQ-022")
-    def test_no_copy(self) -> None:
-        t = tale()
-        n = t.assign()
-        t.wait(10.1).end()
-        assert t.violation("gateway-retransmission").entries == (n,)

@@ -140,6 +140,15 @@ def test_a_register_without_resume(by: str, code: int | None) -> None:
     assert (found.seen, found.entries) == ("register without resume", (closed, closed + 2))
 
 
+@pytest.mark.req("RS-016")
+def test_a_register_without_resume_when_nothing_shows_that_ready_came() -> None:
+    t = Tale()
+    t.connect()
+    t.close()
+    t.wait(1).connect("c2", SESSION_2)
+    assert t.status(LAW) is Status.UNKNOWN
+
+
 @pytest.mark.parametrize("why", ["late", "restart", "error", "attach", "left"])
 def test_a_register_without_resume_may_be_right(why: str) -> None:
     t = Tale("attach" if why == "attach" else "reference")
@@ -412,3 +421,18 @@ def test_what_the_agent_lacks_comes_again(again: str) -> None:
     t.wait(5.1).end()
     assert t.violation(TWIN).seen == "seq 2 not sent again"
     assert t.violation(TWIN).entries[0] == before
+
+
+@pytest.mark.parametrize(("ends", "status"), [(5, Status.HELD), (4, Status.BROKEN)])
+def test_a_session_that_ended_fatally_five_times_may_be_dropped(ends: int, status: Status) -> None:
+    t = Tale()
+    t.connect()
+    for end in range(ends):
+        t.la("heartbeat", 1, facts={"schema": {"keyword": "type", "path": "payload"}})
+        t.cp("error", payload={"code": "schema_violation", "retryable": False})
+        t.close("local", 4402)
+        t.wait(0.2)
+        if end < ends - 1:
+            t.connect(f"c{end + 2}", resume=(SESSION, 0), resumed=True)
+    t.connect("last", SESSION_2, resume=(SESSION, 0))
+    assert t.status("gateway-resume-rules") is status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.journal.events import BodyAnswered, LinkChanged
+from lab.journal.events import BodyAnswered, LinkChanged, LinkOpened, ParticipantDeclared
 from lab.laws import Status
 from tests.laws.journals import JOB, Tale, numbered_lines
 
@@ -183,6 +183,22 @@ def test_what_the_agent_could_not_read_it_need_not_have(why: str) -> None:
 
 
 @pytest.mark.req("CHAT-046")
+def test_a_cut_before_the_gateway_excuses_no_line_that_agent2_gave() -> None:
+    t = Tale()
+    t.add(ParticipantDeclared("a2", "agent2", "double"))
+    t.add(LinkOpened("front", "gw"))
+    t.add(LinkOpened("back", "a2"))
+    t.connect()
+    t.assign()
+    t.stream("opened")
+    t.lines(3)
+    t.wait(1).add(LinkChanged("front", "cut"))
+    t.wait(1).add(LinkChanged("front", "healed"))
+    t.stream("ended", 3)
+    done = t.page(JOB, numbered_lines(0, 2), "x1", done=True)
+    assert done in t.violation("stream-complete").entries
+
+
 def test_a_cursor_for_two_positions() -> None:
     t = tale()
     first = t.page(JOB, numbered_lines(0, 2), "x1")

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lab.journal.events import LinkChanged, LinkConnection, LoopLag, ParticipantDeclared, SocketOpened, SutChanged
-from lab.laws.view import LOCAL_AGENT, JournalView
+from lab.laws.seen import LOCAL_AGENT
+from lab.laws.view import JournalView
 from tests.laws.journals import AGENT, SESSION, SESSION_2, Tale, uuid
 
 
@@ -49,8 +50,20 @@ def test_what_disturbs(event: LinkChanged | LinkConnection) -> None:
     seen = view(t)
     assert seen.disturbed(0, 5)
     assert seen.disturbed(5, 6)
-    assert not seen.disturbed(5.1, 6)
     assert not seen.disturbed(0, 4.9)
+    stays_cut = isinstance(event, LinkChanged) and event.change == "cut"
+    assert seen.disturbed(5.1, 6) is stays_cut
+
+
+def test_a_link_that_was_cut_disturbs_until_it_is_healed() -> None:
+    t = Tale()
+    t.wait(5).add(LinkChanged("gateway", "cut"))
+    t.wait(1).add(LinkChanged("agent2", "healed"))
+    t.wait(1).add(LinkChanged("gateway", "healed"))
+    seen = view(t)
+    assert seen.disturbed(6.5, 6.6)
+    assert seen.disturbed(7, 8)
+    assert not seen.disturbed(7.1, 9)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from typing import Any
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.journal.writer import Journal
 from lab.localagent.config import AgentConfig, Workspace
 

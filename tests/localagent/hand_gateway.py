@@ -15,7 +15,8 @@ from nacl.signing import SigningKey
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.journal.writer import Journal
 from tests.localagent.doubles import AGENT, EPOCH_MS, TENANT, TS, WORKSPACE
 

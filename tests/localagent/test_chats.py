@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.context import Draws
+from lab.draws import Draws
 from lab.localagent import streams
 from lab.localagent.chats import Chats
 from lab.localagent.chatstore import ChatStore, ChatStoreError

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lab.context import Draws
+from lab.draws import Draws
 from lab.localagent.answer import Answer, refused
 from lab.localagent.chats import Chats
 from lab.localagent.chatstore import ChatStore

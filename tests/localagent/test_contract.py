@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
-from lab.context import Draws
+from lab.draws import Draws
 from lab.localagent.config import Workspace
 from lab.localagent.conversation import Turn, session_body
 from lab.localagent.filelist import FileLists
@@ -86,7 +86,6 @@ def test_the_body_of_a_session() -> None:
     assert problems("chat.session.body", json.loads(raw)) == []
 
 
-@pytest.mark.req("CH-034")
 def test_the_body_of_a_listing(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("x")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lab.context import Draws
+from lab.draws import Draws
 from lab.localagent.answer import Answer, refused
 from lab.localagent.config import Workspace
 from lab.localagent.filelist import FileLists

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import datetime
 
 import pytest
 
 from lab.protocol.frames import Frame
-from tests.localagent.doubles import JOB, WORKSPACE
+from tests.localagent.doubles import EPOCH_MS, JOB, WORKSPACE
 from tests.localagent.hand_gateway import (
     SESSION,
     TOKEN,
@@ -38,6 +39,24 @@ async def test_register_and_hello_come_first_and_say_no_path() -> None:
         assert hello["payload"] == {"signatureMode": "enforce", "capabilities": ["job.assign"], "queue": {"depth": 0}}
         assert PATH not in json.dumps([register, hello])
         assert (register["seq"], hello["seq"]) == (0, 0)
+
+
+@pytest.mark.req("HS-012")
+@pytest.mark.parametrize(("ahead", "refuses"), [(0.0, False), (90.0, True)])
+async def test_a_clock_that_is_ahead_is_so_in_all_that_the_gateway_hears(ahead: float, refuses: bool) -> None:
+    """In what the agent writes, and in how it judges the times of signatures."""
+    async with linked(clock_ahead=ahead) as bench:
+        line = await bench.gateway.line()
+        register = await line.frame("register")
+        told = datetime.fromisoformat(register["ts"]).timestamp() - EPOCH_MS / 1000 - ahead
+        assert 0 <= told < 60
+        await line.frame("hello")
+        await line.ready()
+        if refuses:
+            assert (await line.frame("error"))["payload"]["code"] == "unauthorized"
+        else:
+            bench.send("heartbeat", {})
+            assert (await line.frame("heartbeat"))["seq"] == 1
 
 
 @pytest.mark.req("HS-017", "SQ-001")

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.context import Draws
+from lab.draws import Draws
 from lab.localagent import jobs
 from lab.localagent.chats import Chats
 from lab.localagent.chatstore import ChatStore
@@ -41,7 +41,8 @@ class Bench:
         self.kinds: tuple[str, ...] = ("fix", "implement", "chat")
         self.book = StreamBook(Draws(7, "agent", "cursors"))
         chats = Chats(context(), ChatStore(tmp_path / "chats"), self.book)
-        self.jobs = Jobs(self.runner, self.uplink, lambda: self.kinds, limit, chats)
+        self.defects: list[BaseException] = []
+        self.jobs = Jobs(self.runner, self.uplink, lambda: self.kinds, limit, chats, self.defects.append)
 
     async def started(self, count: int) -> None:
         for _ in range(100):
@@ -200,9 +201,30 @@ async def test_a_defect_costs_one_job(bench: Bench, cancelled: bool, caplog: pyt
     due = {"jobId": JOB, "outcome": "cancelled"} if cancelled else failed
     assert await bench.uplink.until("job.result") == [due]
     assert "canary" not in caplog.text
+    assert bench.defects == [bench.runner.error]
     bench.runner.error = None
     bench.jobs.assign(assign(job_id=JOB_B), WORKSPACE)
     assert (await bench.uplink.until("job.result", 2))[1]["outcome"] == "no_change"
+
+
+async def test_a_defect_in_the_end_of_a_job_does_not_stop_the_queue(bench: Bench) -> None:
+    """It is told, and the job behind runs; so does one that is assigned later."""
+    broken = KeyError("no room")
+    send = bench.uplink.send
+
+    def refuse(*_args: object) -> None:
+        bench.uplink.send = send  # type: ignore[method-assign]
+        raise broken
+
+    bench.uplink.send = refuse  # type: ignore[method-assign]
+    bench.jobs.assign(assign(), WORKSPACE)
+    bench.jobs.assign(assign(job_id=JOB_B), WORKSPACE)
+    bench.runner.release.set()
+    assert [result["jobId"] for result in await bench.uplink.until("job.result")] == [JOB_B]
+    assert bench.defects == [broken]
+    later = JOB_B[:-1] + "f"
+    bench.jobs.assign(assign(job_id=later), WORKSPACE)
+    assert (await bench.uplink.until("job.result", 2))[1]["jobId"] == later
 
 
 async def test_closing_ends_what_runs(bench: Bench) -> None:

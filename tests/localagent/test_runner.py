@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lab.context import Draws
+from lab.draws import Draws
 from lab.localagent.agent2_client import Agent2Client, open_session
 from lab.localagent.chats import Chats
 from lab.localagent.chatstore import ChatStore
@@ -264,6 +264,13 @@ async def test_an_agent2_that_is_down(bench: Bench) -> None:
     note = bench.uplink.of("audit.event")[0]
     assert (note["code"], note["mode"], note["errorCode"]) == ("agent2_unavailable", "attach", "unreachable")
     assert not bench.runner.chat_vanished
+
+
+@pytest.mark.req("LA-016")
+async def test_agent2_is_asked_before_the_text_is_judged(bench: Bench) -> None:
+    bench.agent2.health = {"status": "down"}
+    too_long = assigned_job(assign("chat", JOB, "x" * 16385), WORKSPACE)
+    assert await bench.runner.run(too_long, bench.cancel) == failed("infra")
 
 
 @pytest.mark.req("LA-016")

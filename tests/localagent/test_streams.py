@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.context import Draws
+from lab.draws import Draws
 from lab.localagent import streams
 from lab.localagent.streams import MAX_PAGE_BYTES, NotFound, Page, StreamBook, TooSmall, Wait, encode_page
 from tests.localagent.doubles import JOB, JOB_B, WORKSPACE

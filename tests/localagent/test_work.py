@@ -13,7 +13,8 @@ from nacl.signing import SigningKey
 from lab.agent2.engine import Engine
 from lab.agent2.script import parse_script
 from lab.agent2.server import Agent2Server
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.journal.writer import Journal
 from lab.localagent.work import AgentWork
 from tests.localagent.doubles import (
@@ -80,6 +81,13 @@ async def test_what_is_announced(
     assert work.kinds == (("fix", "implement", "chat") if ready else ("fix", "implement"))
     assert work.assign(assign("chat", JOB, "q"), WORKSPACE) == (None if ready else "protocol_unsupported")
     assert uplink.codes() == (["chat_probe_negative"] if chat and not ready else [])
+    await work.close()
+
+
+async def test_long_inputs_can_be_left_out(tmp_path: Path, agent2: ScriptedAgent2, uplink: RecordingUplink) -> None:
+    """As by an agent that cannot take them."""
+    work = await started(tmp_path, agent2, uplink, inline_16k=False)
+    assert work.capabilities() == ("job.assign", "job.options", "job.chat")
     await work.close()
 
 
@@ -208,7 +216,7 @@ steps:
 """
 
 
-@pytest.mark.req("CHAT-026", "CHAT-060", "CHAT-032", "CHAT-036", "CHAT-010")
+@pytest.mark.req("CHAT-026", "CHAT-060", "CHAT-036", "CHAT-010")
 async def test_a_chat_over_the_agent2_double(tmp_path: Path, uplink: RecordingUplink) -> None:
     clock = Clock(asyncio.get_running_loop().time, EPOCH_MS)
     ctx = RunContext(7, clock, Journal(clock.now))

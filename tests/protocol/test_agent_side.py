@@ -124,7 +124,7 @@ def test_error_that_is_not_fatal_changes_nothing_when_ready(code: str) -> None:
     assert agent.state is State.READY
 
 
-@pytest.mark.req("HS-021", "V1-001")
+@pytest.mark.req("V1-001")
 def test_v1_from_the_first_message_on() -> None:
     agent = new_agent()
     assert agent.start_v1(0) == [TurnedV1()]

@@ -10,7 +10,7 @@ import pytest
 
 from lab.errors import MisuseError
 from lab.protocol.connection import Connection
-from lab.protocol.events import Ended, PeerError, Received, Repeated, Settled, V1Message
+from lab.protocol.events import Close, Ended, PeerError, Received, Repeated, Settled, V1Message
 from lab.protocol.gateway_side import SessionStore
 from lab.protocol.handshake import State
 from tests.protocol.sides import (
@@ -355,6 +355,18 @@ def test_frame_is_answered_once() -> None:
         agent.reject(event.frame, "internal", 0)
     agent.closed(1)
     agent.accept(event.frame, 1)
+
+
+@pytest.mark.req("WS-042")
+def test_the_close_behind_an_error_of_the_peer_waits_for_its_own() -> None:
+    agent = ready_agent()
+    agent.take_output()
+    agent.receive_untrusted(error("seq_gap"), 1)
+    assert agent.take_output() == [Close(1000, awaits_peer=True)]
+    other = ready_agent()
+    other.take_output()
+    other.end(None, "local")
+    assert other.take_output() == [Close(1000)]
 
 
 @pytest.mark.req("WS-085")

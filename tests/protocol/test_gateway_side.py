@@ -166,6 +166,17 @@ def test_gateway_without_a_key_refuses_v2_and_takes_the_fall_back() -> None:
     assert gateway.handle_timeout(20) == []
 
 
+@pytest.mark.req("HS-025")
+@pytest.mark.parametrize("signs", [True, False])
+def test_gateway_from_before_v2_leaves_a_register_unanswered_and_takes_the_fall_back(signs: bool) -> None:
+    gateway = new_gateway(GatewayPolicy(knows_v2=False, signs=signs))
+    gateway.receive_untrusted(register(), 0)
+    gateway.receive_untrusted(hello(), 0)
+    assert written(gateway) == []
+    assert gateway.receive_untrusted(V1_REGISTER, 10) == [TurnedV1()]
+    assert gateway.state is State.V1
+
+
 @pytest.mark.req("V1-002", "V1-010")
 @pytest.mark.parametrize("before", [[], [register()]])
 def test_v1_register_turns_the_connection_before_ready(before: list[str]) -> None:
@@ -215,7 +226,7 @@ def test_session_is_kept_for_ninety_seconds(after: float, resumed: bool) -> None
     assert (payload["sessionId"] == session_id) is resumed
 
 
-@pytest.mark.req("RS-009", "RS-010", "RS-018")
+@pytest.mark.req("RS-010", "RS-018")
 def test_what_is_no_session_of_this_agent_here_is_a_fresh_start() -> None:
     store = SessionStore(90)
     gateway = ready_gateway(store=store)

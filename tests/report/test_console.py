@@ -128,15 +128,24 @@ def test_markup_in_names_is_shown_as_it_stands() -> None:
     assert "[bold]x[/bold] :zap: [link]" in text_of(console)
 
 
-def test_what_broke_is_told_in_full_and_the_rest_counted() -> None:
+def test_one_broken_promise_is_told_once_and_its_other_cases_counted() -> None:
     """With the page that has it all."""
     console = plain()
-    many = judged(Status.BROKEN, *[violation("some-law", "local_agent", 1)] * (FINDINGS_SHOWN + 3))
-    show(console, verdict(laws=[many]))
+    show(console, verdict(laws=[judged(Status.BROKEN, *[violation("some-law", "local_agent", 1)] * 4)]))
     text = text_of(console)
-    assert text.count("FAIL  some-law (local_agent)   The promise of some-law   SQ-020") == FINDINGS_SHOWN
+    assert text.count("FAIL  some-law (local_agent)   The promise of some-law   SQ-020") == 1
     assert "      seen   seen this\n      due    due that\n      near   the nearest miss\n" in text
-    assert "… and 3 more in the report" in text
+    assert "      … and 3 more of some-law\n" in text
+
+
+def test_so_many_broken_promises_are_told_and_the_rest_counted() -> None:
+    """Each by its first case."""
+    console = plain()
+    who = [f"agent_{number}" for number in range(FINDINGS_SHOWN + 3)]
+    show(console, verdict(laws=[judged(Status.BROKEN, *[violation("some-law", name, 1) for name in who])]))
+    text = text_of(console)
+    assert text.count("FAIL  some-law (") == FINDINGS_SHOWN
+    assert "… and 3 more broken promises in the report" in text
     assert "a promise broke; the whole story: runs/made/1/report.html" in text
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from lab.laws.law import Status
+from lab.laws.law import Judged, Status
 from lab.report.words import HEADS, MEANINGS, details, figures_line, headline, laws_line
 from lab.run.figures import Figures
 from lab.run.verdict import Finding, Outcome
@@ -50,7 +52,7 @@ def test_the_laws_in_a_line() -> None:
     assert laws_line(verdict(laws=[judged(Status.HELD)] * 3)) == "laws: 3 held"
     every = [judged(status) for status in Status]
     assert laws_line(verdict(laws=every)) == (
-        "laws: 1 held · 1 broken · 1 excused by a fault · 1 could not be told · 1 had nothing to judge"
+        "laws: 1 held · 1 broken · 1 excused by a fault · 1 unknown · 1 had nothing to judge"
     )
 
 
@@ -66,3 +68,11 @@ def test_the_laws_in_a_line() -> None:
 def test_the_figures_in_a_line(figures: Figures, line: str) -> None:
     """What there was."""
     assert figures_line(figures) == line
+
+
+def test_what_a_law_that_held_could_not_tell_is_counted() -> None:
+    """So that a pass does not look better than it is."""
+    told = judged(Status.HELD)
+    for unsure, words in ((0, "laws: 1 held"), (1, "1 case could not be told"), (3, "3 cases could not be told")):
+        one = Judged(told.law, replace(told.judgement, unsure=unsure))
+        assert laws_line(verdict(laws=[one])).endswith(words)

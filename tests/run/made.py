@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.journal.events import Event, Frame, RunEnded, RunStarted, StepEnded, StepStarted
 from lab.journal.writer import Entry, Journal
 from lab.laws.law import Judged, Judgement, Law, Status, Violation

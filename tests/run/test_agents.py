@@ -93,9 +93,34 @@ def test_settings_of_the_reference_agent_fit_no_other(tmp_path: Path) -> None:
     """A sentence says so."""
     spec = LocalAgentSpec("local_agent", settings={"stream_hold": 1.0})
     for use in ("attach", "lab-reference", "node a.js"):
-        with pytest.raises(UsageError, match="`settings` are the reference agent's"):
+        with pytest.raises(UsageError, match="`settings` and `clock` are the reference agent's"):
             make(tmp_path, use=use, spec=spec)
     make(tmp_path, spec=spec)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"stream_hold": 8}, None),
+        ({"inline_16k": False, "polls": 2}, None),
+        ({"inline_16": False}, r"the reference agent has no setting `inline_16`; it has .*inline_16k"),
+        ({"chat": False}, "has no setting `chat`"),
+        ({"agent_id": "x"}, "has no setting `agent_id`"),
+        ({"stream_hold": "8s"}, r"the setting `stream_hold` is a float, such as 8\.0"),
+        ({"polls": True}, "the setting `polls` is a int, such as 16"),
+        ({"inline_16k": 0}, "the setting `inline_16k` is a bool, such as True"),
+    ],
+)
+def test_settings_are_those_that_the_reference_agent_has(
+    tmp_path: Path, settings: dict[str, object], words: str | None
+) -> None:
+    """With values of their types; what the scenario says elsewhere, or the run draws, is none of them."""
+    spec = LocalAgentSpec("local_agent", settings=settings)
+    if words is None:
+        make(tmp_path, spec=spec)
+        return
+    with pytest.raises(UsageError, match=words):
+        make(tmp_path, spec=spec)
 
 
 async def test_an_attached_agent_is_shown_its_environment_once_it_is_waited_for(tmp_path: Path) -> None:

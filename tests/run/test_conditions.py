@@ -72,6 +72,15 @@ def test_states_are_those_of_the_agent(ctx: RunContext, conditions: Conditions) 
     assert (conditions.came_up("one"), conditions.came_up("two")) == (True, False)
 
 
+def test_v1_is_spoken_as_long_as_the_connection_lasts(ctx: RunContext, conditions: Conditions) -> None:
+    """Of its own agent only."""
+    assert not conditions.speaks_v1("one")
+    ctx.journal.record("gateway", changed("v1"))
+    assert (conditions.speaks_v1("one"), conditions.speaks_v1("two")) == (True, False)
+    ctx.journal.record("gateway", changed("ended"))
+    assert not conditions.speaks_v1("one")
+
+
 @pytest.mark.parametrize(
     ("detail", "refused"),
     [

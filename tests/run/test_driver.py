@@ -13,10 +13,20 @@ from lab.context import RunContext
 from lab.gateway.follow import BadPage
 from lab.gateway.jobs import CallRefused, Job
 from lab.gateway.relay import Answer
-from lab.gateway.server import GatewayServer
-from lab.journal.events import Agent2Job, CallFailed, FaultEnded, JobAssigned, SessionOpened, StreamPage
+from lab.gateway.server import ContentReading, GatewayServer
+from lab.journal.events import (
+    Agent2Request,
+    CallFailed,
+    ContentRead,
+    FaultEnded,
+    JobAssigned,
+    SessionOpened,
+    StreamPage,
+    digest,
+)
 from lab.run import driver as driving
 from lab.run.driver import CANARY_ROOM, Driver, NotAssigned, SessionFailed, StreamFailed
+from lab.run.expectations import StreamView
 from lab.run.identity import draw_identity
 from lab.scenario.model import AssignStep
 from tests.run.made import context, entries, frame, scenario
@@ -63,6 +73,22 @@ class FakeGateway:
 
     def after(self, action: Callable[[float], None]) -> None:
         action(0.0)
+
+    def open_content(self, _agent_id: str, kind: str, ref: str) -> ContentReading:
+        """Three chunks, then the answer; or only an answer that is a failure."""
+        self.asked.append((kind, ref))
+        reply = self._replies[0]
+        if isinstance(reply, CallRefused):
+            raise reply
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        chunks = [b"x", b"y", b"z"] if reply.status == "ok" else []
+
+        def read() -> bytes | None:
+            if len(chunks) < 2 and not answer.done():
+                answer.set_result(reply)
+            return chunks.pop(0) if chunks else None
+
+        return ContentReading(answer, read)
 
     async def content(self, _agent_id: str, kind: str, ref: str) -> Answer:
         self.asked.append((kind, ref))
@@ -208,6 +234,27 @@ async def opened(bench: Bench) -> driving.Opening:
     return opening
 
 
+@pytest.mark.parametrize(
+    ("reply", "chunks", "code"),
+    [
+        (Answer("r", "ok"), 3, None),
+        (Answer("r", "error", code="rate_limited"), 0, "rate_limited"),
+        (Answer("r", "not_found"), 0, "not_found"),
+        (CallRefused("AGENT_OFFLINE", "no session"), 0, "AGENT_OFFLINE"),
+    ],
+)
+async def test_content_is_read_chunk_by_chunk(reply: Reply, chunks: int, code: str | None) -> None:
+    """What came of it is told in the journal."""
+    bench = Bench(reply)
+    bench.driver.assign(bench.step)
+    job_id = bench.driver.job("q1").job.job_id
+    reading = bench.driver.read_content("q1", "job.stream", 0.001)
+    await asyncio.wait_for(asyncio.gather(*bench.driver._openings), 10)
+    assert (reading.over, reading.chunks, reading.code) == (True, chunks, code)
+    assert bench.gateway.asked == [("job.stream", job_id)]
+    assert bench.events()[-1] == ContentRead(job_id, "job.stream", chunks, code or "")
+
+
 async def test_a_conversation_is_opened() -> None:
     """Under the job's id, or the id that its options name."""
     stored = body({"turns": [{"role": "user", "text": "Why?"}], "truncated": True})
@@ -254,10 +301,21 @@ def test_a_prompt_gets_a_canary_unless_it_tests_a_limit() -> None:
     bench.driver.assign(bench.step)
     (order,) = bench.gateway.core.orders
     canary = bench.identity.canaries["prompt"]
-    assert order.inputs == (f"{short}\n[{canary}]", long)
+    assert order.inputs == (f"[{canary}] {short} [{canary}]", long)
     (assigned,) = [event for event in bench.events() if isinstance(event, JobAssigned)]
     assert [one["bytes"] for one in assigned.inputs] == [len(text) for text in order.inputs]
     assert canary not in repr(assigned)
+    joined = "\n\n".join(order.inputs)
+    assert assigned.user_turn == digest("user-turn", joined)
+    assert assigned.prompt == digest("prompt", joined)
+
+
+def test_a_prompt_that_an_agent_masks_is_not_told_to_the_byte() -> None:
+    """Nobody can say what the agent stores of it."""
+    bench = Bench(page(0, 0, "r"), step=AssignStep(1, None, "q1", "chat", ("password=hunter22",)))
+    bench.driver.assign(bench.step)
+    (assigned,) = [event for event in bench.events() if isinstance(event, JobAssigned)]
+    assert (assigned.user_turn, assigned.prompt) == (None, None)
 
 
 async def test_a_job_that_the_gateway_refuses_is_none() -> None:
@@ -299,9 +357,11 @@ async def test_what_there_is_at_the_end() -> None:
         frame(type="ack", payload={"ackMsgId": "m2", "status": "rejected"}),
         frame(type="ack", payload={"ackMsgId": "m1", "status": "duplicate"}),
         frame(type="ack", direction="cp-to-la", payload={"ackMsgId": "m1", "status": "rejected"}),
-        Agent2Job(job.job_id, "accepted"),
-        Agent2Job(job.job_id, "running"),
-        Agent2Job("another", "accepted"),
+        Agent2Request("POST", "/local/v1/jobs", 503, job.job_id),
+        Agent2Request("POST", "/local/v1/jobs", 202, job.job_id),
+        Agent2Request("POST", "/local/v1/jobs", 409, job.job_id),
+        Agent2Request("POST", "/local/v1/jobs/{id}/cancel", 202, job.job_id),
+        Agent2Request("POST", "/local/v1/jobs", 202, "another"),
     )
     views = bench.driver.views(journal)
     view = views.jobs["q1"]
@@ -309,10 +369,10 @@ async def test_what_there_is_at_the_end() -> None:
         "failed",
         "infra",
         2,
-        1,
+        2,
         ("accepted", "duplicate"),
         True,
     )
-    assert (views.streams["q1"].events, views.streams["q1"].contiguous, views.streams["q1"].pages) == (3, True, 1)
+    assert views.streams["q1"] == StreamView(3, True, 1, 0)
     assert views.sessions == {}
     assert views.figures["frames"] == 6

@@ -7,15 +7,17 @@ from typing import Any
 import pytest
 
 from lab.run.expectations import Held, JobView, SessionView, StreamView, Views, judge_expectation
+from lab.run.sockets import SocketView
 from lab.scenario.model import Expectation
 
 JOB = JobView("failed", "infra", 3, 1, ("accepted", "duplicate"), ended=True)
 TURNS = [{"role": "user", "text": "Why 9001?"}, {"role": "assistant", "text": "Because of the price."}]
 VIEWS = Views(
     {"q1": JOB, "open": JobView(runs=0), "bare": JobView("no_change", ended=True)},
-    {"q1": StreamView(12, True, 2), "torn": StreamView(11, False, 2)},
+    {"q1": StreamView(12, True, 2, 1), "torn": StreamView(11, False, 2)},
     {"q1": SessionView(TURNS, False)},
     {"retransmissions": 2, "resume_seconds": 3.1},
+    {"one": SocketView(2, ["4420", "1000"], ["timeout"], ["clock_skew"], 1)},
 )
 
 
@@ -50,7 +52,19 @@ def judge(path: str, due: Any) -> Held:
         ("stream.torn.events", {"contiguous": True}, False, "11 events, not contiguous"),
         ("stream.torn.events", {"contiguous": False, "max": 11}, True, "11 events, not contiguous"),
         ("stream.q1.pages", {"min": 2}, True, "2"),
+        ("stream.q1.emptyPages", 1, True, "1"),
+        ("stream.q1.emptyPages", {"max": 0}, False, "1"),
         ("stream.none.pages", 1, None, "the stream was not followed"),
+        ("socket.one.opened", 2, True, "2"),
+        ("socket.one.opened", {"max": 1}, False, "2"),
+        ("socket.one.closes", {"count": 2, "contains": "4420"}, True, "2 (4420, 1000)"),
+        ("socket.one.closes", {"contains": "4400"}, False, "2 (4420, 1000)"),
+        ("socket.one.errors", {"contains": "timeout"}, True, "1 (timeout)"),
+        ("socket.one.errors", 0, False, "1 (timeout)"),
+        ("socket.one.refusals", {"contains": "clock_skew"}, True, "1 (clock_skew)"),
+        ("socket.one.fallbacks", 1, True, "1"),
+        ("socket.one.fallbacks", 0, False, "1"),
+        ("socket.two.opened", 0, None, "the local agent never connected"),
         ("session.q1.truncated", False, True, "false"),
         ("session.q1.truncated", True, False, "false"),
         ("session.q1.turns", {"count": 2}, True, "2 turns (user, assistant)"),
@@ -59,6 +73,8 @@ def judge(path: str, due: Any) -> Held:
         ("session.q1.turns", [{"role": "user"}], False, "2 turns (user, assistant)"),
         ("session.q1.turns", [{"role": "assistant"}, {}], False, "turn 1: role user"),
         ("session.q1.turns", [{}, {"contains": "9001"}], False, "turn 2: a text of 21 characters without it"),
+        ("session.q1.turns", [{"chars": 9}, {"chars": 21}], True, "2 turns (user, assistant)"),
+        ("session.q1.turns", [{"chars": 9}, {"chars": 20}], False, "turn 2: a text of 21 characters"),
         ("session.none.turns", {"count": 2}, None, "the conversation was not opened"),
         ("figures.retransmissions", 2, True, "2"),
         ("figures.resume_seconds", {"max": 3}, False, "3.1"),

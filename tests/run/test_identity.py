@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.journal.writer import Journal
 from lab.run.identity import PROMPT_CANARY, Identity, draw_identity
 
@@ -26,7 +27,8 @@ def test_everyone_has_its_own() -> None:
     """No two agents, doubles or keys share anything; another agent changes nothing for the others."""
     made = identity()
     assert len({agent.agent_id for agent in made.agents.values()}) == 2
-    assert len(set(made.secrets())) == 4
+    # Two tokens of agents, one of agent2, and the prompt's canary in two spellings.
+    assert len(set(made.secrets())) == 5
     assert made.signers["gateway"].public_key != made.signers["other"].public_key
     assert made.signers["gateway"].key_id != made.signers["other"].key_id
     assert identity(agents=("a",)).agents["a"] == made.agents["a"]

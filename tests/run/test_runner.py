@@ -120,17 +120,16 @@ def test_an_agent_that_breaks_a_promise(tmp_path: Path, bug: str, told: str) -> 
         assert "last words, with" not in journal_of(tmp_path, "chat-answer")
 
 
-def test_a_program_that_dies_at_its_start(tmp_path: Path) -> None:
-    """Status 3, its last words, its token masked, and no control character of its own on the terminal."""
+@pytest.mark.parametrize(("word", "status"), [("$LAB_GATEWAY_TOKEN", 1), ("nothing", 3)])
+def test_a_program_that_dies_at_its_start(tmp_path: Path, word: str, status: int) -> None:
+    """Status 3, unless it said its token; that is masked, and no control character is on the terminal."""
     program = tmp_path / "agent.sh"
-    program.write_text(
-        "#!/bin/sh\necho \"I have $LAB_GATEWAY_TOKEN at $HOME\"\nprintf 'in \\033[31mred\\n' >&2\nexit 3\n"
-    )
+    program.write_text(f"#!/bin/sh\necho \"I have {word} at $HOME\"\nprintf 'in \\033[31mred\\n' >&2\nexit 3\n")
     program.chmod(0o700)
     done = lab("run", CHAT, "--out", tmp_path / "out", "--local-agent", program, TMPDIR=str(tmp_path))
-    assert (done.returncode, done.stderr) == (3, "")
+    assert (done.returncode, done.stderr) == (status, "")
     assert "local_agent ended with exit code 3" in done.stdout
-    assert "I have [masked]" in done.stdout
+    assert f"I have {'[masked]' if status == 1 else word}" in done.stdout
     assert "\x1b" not in done.stdout
     folder = tmp_path / "out" / "chat-answer" / "latest"
     ET.fromstring((folder / "junit.xml").read_text("utf-8"))

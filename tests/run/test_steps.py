@@ -29,8 +29,10 @@ from lab.scenario.model import (
     ApproveStep,
     AssignStep,
     CancelStep,
+    ContentStep,
     FaultStep,
     IdleStep,
+    InjectStep,
     ResultStep,
     SessionStep,
     Step,
@@ -42,6 +44,8 @@ from tests.run.made import context, scenario
 AGENT = "local_agent"
 READY = WaitStep(3, 5.0, AGENT, "ready")
 CUT = Fault("f", "cut", "gateway", seconds=3.0, line=4)
+CRASH = Fault("h", "crash", seconds=2.0, service="agent2", line=6)
+INJECTED = Fault("inject.0", "inject", socket=AGENT, line=6)
 ARMED = Fault("g", "drop", anchor=FrameAnchor("ack", "gateway", of="job.result"), line=5)
 
 
@@ -71,21 +75,31 @@ class Bench:
         self.job = Job("job-1", "chat", "agent", "job-1")
         self.follower = SimpleNamespace(events=[], pages=0, done=False, odd=[])
         self.assigned = SimpleNamespace(job=self.job, follower=self.follower, failure=None)
+        self.reading = SimpleNamespace(chunks=3, code=None, over=False)
         self.opening = SimpleNamespace(view=None, failure=None, over=False)
         self.refuses: str | None = None
         core = SimpleNamespace(is_ready=lambda _agent: self.ready)
-        gateway = SimpleNamespace(core=core, faults=SimpleNamespace(watch=SimpleNamespace(arm=self.armed.append)))
+        core.max_frame_bytes = 49_152
+        watch = SimpleNamespace(arm=self.armed.append)
+        gateway = SimpleNamespace(core=core, faults=SimpleNamespace(watch=watch), inject=self._inject)
+        self.crashed: list[Fault] = []
+
+        async def crash(fault: Fault) -> None:
+            self.crashed.append(fault)
+
         world = SimpleNamespace(
+            services=SimpleNamespace(strike=crash),
             gateways={"gateway": gateway},
             suts={AGENT: self.sut},
             faults=SimpleNamespace(strike=self.struck.append),
-            identity=SimpleNamespace(agents={AGENT: SimpleNamespace(agent_id="agent")}),
+            identity=SimpleNamespace(tenant_id="tenant", agents={AGENT: SimpleNamespace(agent_id="agent")}),
         )
         driver = SimpleNamespace(
             job=lambda _label: self.assigned,
             follow=lambda _label: self.assigned,
             open_session=lambda _label: self.opening,
             assign=self._assign,
+            read_content=self._read_content,
             cancel=lambda *call: self.calls.append(("cancel", *call)),
             approve=lambda *call: self.calls.append(("approve", *call)),
         )
@@ -95,6 +109,15 @@ class Bench:
         if self.refuses is not None:
             raise CallRefused(self.refuses, "no")
         return self.job
+
+    def _read_content(self, *call: object) -> SimpleNamespace:
+        self.calls.append(("read_content", *call))
+        return self.reading
+
+    def _inject(self, *call: object) -> None:
+        if self.refuses is not None:
+            raise CallRefused(self.refuses, "no")
+        self.calls.append(("inject", *call))
 
     def tell(self, event: Any = None) -> None:
         """An entry, after which conditions are looked at again."""
@@ -143,7 +166,11 @@ def anchored(kind: str) -> FaultStep:
         (ResultStep(1, None, "q1"), "result", "result of q1"),
         (ApproveStep(1, None, "q1", "deny"), "approve", "deny q1"),
         (IdleStep(1, None, 1.5), "idle", "1.5 s pass"),
+        (ContentStep(1, None, "q1", "job.stream", 1.5), "content", "job.stream of q1, a chunk every 1.5 s"),
+        (InjectStep(1, None, INJECTED, AGENT, junk="no-json"), "inject", "no-json sent to local agent"),
+        (InjectStep(1, None, INJECTED, AGENT, text="{}"), "inject", "a text sent to local agent"),
         (FaultStep(1, None, CUT), "fault", "gateway link cut, 3 s"),
+        (FaultStep(1, None, CRASH), "fault", "agent2 crash, 2 s"),
         (FaultStep(1, None, ARMED), "fault", "ack of job.result #1 from gateway drop"),
         (anchored("reset"), "fault", "gateway link reset after ack #1 from gateway"),
     ],
@@ -184,6 +211,77 @@ async def test_faults_are_planned_and_then_struck_or_armed() -> None:
         ("f", "cut", 4, FAULT_KINDS["cut"].excuses),
         ("g", "drop", 5, FAULT_KINDS["drop"].excuses),
     ]
+
+
+async def test_a_service_is_struck_at_once() -> None:
+    """And not as a link is."""
+    bench = Bench(FaultStep(6, None, CRASH))
+    await bench.run()
+    assert (bench.crashed, bench.struck, bench.armed) == ([CRASH], [], [])
+    planned = [entry.event for entry in bench.ctx.journal.entries if isinstance(entry.event, FaultPlanned)]
+    assert [(one.fault, one.what, one.target, one.line) for one in planned] == [("h", "crash", "service agent2", 6)]
+
+
+@pytest.mark.parametrize(
+    ("told", "sent"),
+    [({"text": "{}"}, "{}"), ({"junk": "no-json"}, "this is no JSON"), ({"junk": "binary"}, b"\x00\x01\x02\x03")],
+)
+async def test_a_message_is_planned_as_a_fault_and_injected(told: dict[str, str], sent: str | bytes) -> None:
+    """With what it excuses; a resume counts from it on."""
+    bench = Bench(InjectStep(6, None, INJECTED, AGENT, **told))
+    bench.session("resumed")
+    await bench.run()
+    assert bench.calls == [("inject", "agent", sent, INJECTED)]
+    planned = [entry.event for entry in bench.ctx.journal.entries if isinstance(entry.event, FaultPlanned)]
+    assert planned == [FaultPlanned("inject.0", "inject", AGENT, 6, FAULT_KINDS["inject"].excuses)]
+    assert not bench.runner._conditions.has_resumed(AGENT)
+
+
+async def test_a_message_cannot_be_injected_without_a_connection() -> None:
+    """The step says so."""
+    bench = Bench(InjectStep(6, None, INJECTED, AGENT, text="{}"))
+    bench.refuses = "AGENT_OFFLINE"
+    await bench.fails(StepFailed, "nothing could be sent")
+
+
+@pytest.mark.parametrize(
+    ("fails", "code", "words"),
+    [
+        (None, None, "3 chunks"),
+        ("rate_limited", "rate_limited", "3 chunks, then rate_limited, as it must be"),
+    ],
+)
+async def test_content_is_read_to_its_end(fails: str | None, code: str | None, words: str) -> None:
+    """Whole, or as far as it must be."""
+    bench = Bench(ContentStep(7, 5.0, "q1", "job.stream", 0.5, fails))
+
+    def end() -> None:
+        bench.reading.over, bench.reading.code = True, code
+        bench.tell()
+
+    await bench.run(end)
+    assert (bench.calls, bench.last().note) == ([("read_content", "q1", "job.stream", 0.5)], words)
+
+
+@pytest.mark.parametrize(
+    ("fails", "code", "words"),
+    [
+        (None, "timeout", "timeout after 3 chunks, a whole answer was due"),
+        ("rate_limited", None, "a whole answer after 3 chunks, rate_limited was due"),
+    ],
+)
+async def test_content_that_ends_otherwise_fails(fails: str | None, code: str | None, words: str) -> None:
+    """What came, and what was due."""
+    bench = Bench(ContentStep(7, 5.0, "q1", "job.stream", 0.5, fails))
+    bench.reading.over, bench.reading.code = True, code
+    await bench.fails(StepFailed, words)
+
+
+async def test_v1_is_waited_for() -> None:
+    """Until the connection goes on in it."""
+    bench = Bench(WaitStep(5, 5.0, AGENT, "v1"))
+    await bench.run(lambda: bench.session("v1"))
+    assert bench.last().note == "on the same connection"
 
 
 async def test_a_resume_must_follow_the_fault() -> None:
@@ -334,6 +432,9 @@ async def test_a_reference_agent_is_not_waited_for() -> None:
         ("running", {"results": 1}, None),
         ("ended", {"results": 1}, None),
         ("ended", {"answer": "rejected"}, None),
+        ("cancelled", {"results": 1, "result": {"outcome": "cancelled"}}, None),
+        ("cancelled", {"results": 1, "result": {"outcome": "failed"}}, "the job ended failed, cancelled was due"),
+        ("cancelled", {"answer": "rejected"}, "the job ended rejected, cancelled was due"),
     ],
 )
 async def test_waiting_for_a_job(condition: str, state: dict[str, Any], words: str | None) -> None:

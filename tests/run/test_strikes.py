@@ -28,19 +28,26 @@ class FakeLink:
         self.error: Exception | None = None
         self.then: Callable[[], None] = lambda: None
 
+        self.delay = 0.0
+
     def cut(self) -> None:
         self.done.append("cut")
 
     def reset(self) -> None:
         self.done.append("reset")
 
+    def move(self, upstream: tuple[str, int]) -> None:
+        self.done.append(("move", upstream))
+
     def set_delay(self, seconds: float) -> None:
+        self.delay = seconds
         self.done.append(("delay", seconds))
 
     async def heal(self) -> None:
         self.healed.set()
         if self.error is not None:
             raise self.error
+        self.delay = 0.0
         self.done.append("heal")
 
     def connections(self) -> list[Any]:
@@ -55,14 +62,16 @@ class Bench:
     def __init__(self) -> None:
         self.ctx = context()
         self.link = FakeLink()
-        self.faults = LinkFaults(self.ctx, {"gateway": cast(Link, self.link)})
+        self.faults = LinkFaults(
+            self.ctx, {"gateway": cast(Link, self.link)}, lambda name: {"other": ("127.0.0.1", 6000)}[name]
+        )
 
     def events(self) -> list[object]:
         return [entry.event for entry in self.ctx.journal.entries]
 
 
-def fault(kind: str, seconds: float | None = None, delay: float = 0.0) -> Fault:
-    return Fault("f", kind, "gateway", seconds=seconds, delay=delay)
+def fault(kind: str, seconds: float | None = None, delay: float = 0.0, name: str = "f") -> Fault:
+    return Fault(name, kind, "gateway", seconds=seconds, delay=delay)
 
 
 async def settle() -> None:
@@ -82,6 +91,14 @@ async def test_each_kind_does_what_it_says(kind: str, done: object) -> None:
     assert bench.events() == [FaultFired("f", kind, "link gateway")]
 
 
+async def test_a_move_leads_a_link_to_where_the_other_gateway_listens() -> None:
+    """From now on."""
+    bench = Bench()
+    bench.faults.strike(Fault("f", "move", "gateway", moved_to="other"))
+    assert bench.link.done == [("move", ("127.0.0.1", 6000))]
+    assert bench.events() == [FaultFired("f", "move", "link gateway")]
+
+
 def test_a_frame_fault_is_none_of_a_link() -> None:
     """The lab's own mistake."""
     with pytest.raises(MisuseError):
@@ -96,6 +113,50 @@ async def test_a_fault_with_a_time_heals_itself() -> None:
     await settle()
     assert bench.link.done == ["cut", "heal"]
     assert bench.events()[-1] == FaultEnded("f")
+
+
+async def until_ended(bench: Bench, name: str) -> None:
+    ended = asyncio.Event()
+    bench.ctx.journal.listen(lambda entry: ended.set() if entry.event == FaultEnded(name) else None)
+    await asyncio.wait_for(ended.wait(), 10)
+
+
+async def test_the_end_of_a_cut_leaves_a_delay_that_still_holds() -> None:
+    """Each lasting fault ends at its own time."""
+    bench = Bench()
+    bench.faults.strike(fault("delay", delay=0.2, name="slow"))
+    bench.faults.strike(fault("cut", seconds=0.01, name="cut"))
+    await until_ended(bench, "cut")
+    assert bench.link.done == [("delay", 0.2), "cut", "heal", ("delay", 0.2)]
+    assert FaultEnded("slow") not in bench.events()
+
+
+async def test_the_end_of_a_delay_does_not_heal_a_cut() -> None:
+    """And the link's own delay comes back."""
+    bench = Bench()
+    bench.link.delay = 0.05
+    bench.faults.strike(fault("cut", name="cut"))
+    bench.faults.strike(fault("delay", seconds=0.01, delay=0.2, name="slow"))
+    await until_ended(bench, "slow")
+    assert bench.link.done == ["cut", ("delay", 0.2), ("delay", 0.05)]
+    assert not bench.link.healed.is_set()
+
+
+async def test_heal_ends_all_that_holds() -> None:
+    """Once and for all: no timer of theirs fires later."""
+    bench = Bench()
+    bench.faults.strike(fault("delay", seconds=0.02, delay=0.2, name="slow"))
+    bench.faults.strike(fault("cut", seconds=0.03, name="cut"))
+    bench.faults.strike(fault("heal"))
+    await until_ended(bench, "cut")
+    assert bench.link.done == [("delay", 0.2), "cut", "heal"]
+    with pytest.raises(TimeoutError):
+        await asyncio.wait_for(asyncio.Event().wait(), 0.06)
+    assert bench.link.done == [("delay", 0.2), "cut", "heal"]
+    assert [event for event in bench.events() if isinstance(event, FaultEnded)] == [
+        FaultEnded("slow"),
+        FaultEnded("cut"),
+    ]
 
 
 async def test_a_port_that_was_lost_meanwhile_ends_the_run() -> None:

@@ -180,6 +180,14 @@ def test_a_planned_fault_that_never_fired() -> None:
     )
 
 
+def test_a_planned_fault_that_did_not_fire_often_enough() -> None:
+    """How often it did, of how often it had to."""
+    firings = [FaultFired("a", "drop", "job.result")] * 3
+    finding = only(verdict(entries(FaultPlanned("a", "drop", "job.result", 9, times=4), *firings)))
+    assert (finding.outcome, finding.sentence) == (Outcome.UNKNOWN, "fault a fired 3 of 4 times")
+    assert verdict(entries(FaultPlanned("a", "drop", "job.result", 9, times=3), *firings)).findings == ()
+
+
 def test_expectations_that_hold_are_no_findings() -> None:
     """The others are, with their line."""
     reached = verdict(expectations=[held(True), held(False, "job.q1.runs", 31), held(None, "job.q1.acks", 32)])
@@ -187,3 +195,27 @@ def test_expectations_that_hold_are_no_findings() -> None:
         ("job.q1.runs", Outcome.FAIL, 31),
         ("job.q1.acks", Outcome.UNKNOWN, 32),
     ]
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "stop", "outcome"),
+    [
+        (5, 9, None, Outcome.FAIL),
+        (9, 5, None, Outcome.LAB_FAILED),
+        (5, None, SutFault("it died"), Outcome.FAIL),
+        (None, None, SutFault("it died"), Outcome.LAB_FAILED),
+        (5, None, EnvironmentFault("no room"), Outcome.LAB_FAILED),
+        (5, 9, ValueError("a defect"), Outcome.LAB_FAILED),
+    ],
+)
+def test_who_broke_first_decides_whose_failure_it_is(
+    mine: int | None, theirs: int | None, stop: Exception | None, outcome: Outcome
+) -> None:
+    """What a double does after the agent broke a law may be the agent's doing; a failure of the lab itself is not."""
+    laws = []
+    if mine is not None:
+        laws.append(judged(Status.BROKEN, violation("some-law", "local_agent", mine)))
+    if theirs is not None:
+        broken = violation("gateway-law", "gateway", theirs)
+        laws.append(judged(Status.BROKEN, broken, law="gateway-law", party="gateway"))
+    assert verdict(laws=laws, stop=stop).outcome is outcome

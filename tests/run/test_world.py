@@ -9,15 +9,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
+import aiohttp
 import pytest
 
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.errors import EnvironmentFault, UsageError
 from lab.journal.events import LinkOpened, ParticipantDeclared
 from lab.journal.writer import Journal
 from lab.protocol.contract import default_contract_folder
 from lab.run import world as worlds
 from lab.run.agents import Sut, SutChoice
+from lab.run.services import ServiceFaults
 from lab.run.strikes import LinkFaults
 from lab.run.world import World, build_world
 from lab.scenario.model import Agent2Spec, GatewaySpec, LinkSpec, LocalAgentSpec, Scenario
@@ -58,7 +61,7 @@ async def test_all_that_a_scenario_names_is_there(tmp_path: Path, temporary: Pat
     ctx = running()
     made = scenario(
         gateways={"west": GatewaySpec("west"), "east": GatewaySpec("east", tenant_mode="hosted")},
-        agent2s={"agent2": Agent2Spec("agent2", kinds=("chat",))},
+        agent2s={"agent2": Agent2Spec("agent2", kinds=("chat",), health_delay=0.05)},
         local_agents={
             "one": LocalAgentSpec("one", gateway="west"),
             "two": LocalAgentSpec("two", gateway="east"),
@@ -80,6 +83,10 @@ async def test_all_that_a_scenario_names_is_there(tmp_path: Path, temporary: Pat
         assert world.agent2s["agent2"].url.endswith(
             worlds._address(world, made, made.local_agents["one"], "agent2").rpartition(":")[2]
         )
+        began = asyncio.get_running_loop().time()
+        async with aiohttp.ClientSession() as http, http.get(f"{world.agent2s['agent2'].url}/health") as health:
+            assert health.status == 200
+        assert asyncio.get_running_loop().time() - began >= 0.05
         workspaces = [world.scratch / name / "workspace" for name in ("one", "two")]
         for path in (world.scratch, *workspaces):
             assert stat.S_IMODE(path.stat().st_mode) == 0o700
@@ -102,6 +109,31 @@ async def test_all_that_a_scenario_names_is_there(tmp_path: Path, temporary: Pat
         "other",
     ]
     assert left_in(temporary) == []
+
+
+async def test_instances_of_a_gateway_share_agents_keys_and_jobs(tmp_path: Path) -> None:
+    """And nothing else: their connections have names of their own, their sessions are not one another's."""
+    ctx = running()
+    made = scenario(
+        gateways={
+            "gateway": GatewaySpec("gateway"),
+            "b": GatewaySpec("b", instance_of="gateway"),
+            "c": GatewaySpec("c"),
+        },
+        links={},
+    )
+    world = await build(ctx, made, tmp_path)
+    try:
+        first, second, other = (world.gateways[name].core for name in ("gateway", "b", "c"))
+        assert first.jobs is second.jobs
+        assert first.jobs is not other.jobs
+        agent_id = world.identity.agents["local_agent"].agent_id
+        assert [core.connect(agent_id, 0.0) for core in (second, second)] == ["b-c1", "b-c2"]
+        signers = world.identity.signers
+        assert signers["gateway"] is signers["b"]
+        assert signers["gateway"].public_key != signers["c"].public_key
+    finally:
+        await world.end()
 
 
 @pytest.mark.parametrize("broken", ["script", "program", "gateway"])
@@ -157,7 +189,8 @@ class FakePart:
 
 def world_of(ctx: RunContext, parts: Mapping[str, FakePart], scratch: Path) -> World:
     suts = cast(dict[str, Sut], dict(parts))
-    return World(ctx, cast(Any, None), {}, {}, {}, suts, LinkFaults(ctx, {}), scratch)
+    link_faults = LinkFaults(ctx, {}, lambda _gateway: ("127.0.0.1", 0))
+    return World(ctx, cast(Any, None), {}, {}, {}, suts, link_faults, ServiceFaults(ctx, {}), scratch)
 
 
 async def test_a_part_that_fails_spares_no_other_and_no_error_is_lost(tmp_path: Path) -> None:

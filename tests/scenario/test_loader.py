@@ -19,10 +19,12 @@ from lab.scenario.model import (
     ApproveStep,
     AssignStep,
     CancelStep,
+    ContentStep,
     Expectation,
     FaultStep,
     GatewaySpec,
     IdleStep,
+    InjectStep,
     LinkSpec,
     LocalAgentSpec,
     ResultStep,
@@ -30,7 +32,7 @@ from lab.scenario.model import (
     StreamStep,
     WaitStep,
 )
-from tests.scenario.texts import FULL, LAWS, ROOT, SHORT, load, project
+from tests.scenario.texts import ALL_LAW_IDS, FULL, LAWS, ROOT, SHORT, load, project
 
 INVALID = sorted((ROOT / "tests" / "scenarios" / "invalid").glob("*.yaml"))
 VALID = sorted(
@@ -48,18 +50,18 @@ def test_full_scenario(tmp_path: Path) -> None:
     assert (scenario.tags, scenario.requires) == (("one", "two"), ("reference", "job.chat"))
     assert scenario.gateways == {
         "a": GatewaySpec("a", "hybrid", False, "2.2", {"ackTimeoutMs": 500, "heartbeatSeconds": 5}, 8),
-        "b": GatewaySpec("b", "client", True, "2.3", {}, 9),
+        "b": GatewaySpec("b", "client", True, "2.3", {}, 9, False, "a"),
     }
     assert scenario.agent2s == {
         "fast": Agent2Spec("fast", ("chat",), {"chat": root.resolve() / "fixtures" / "agent2" / "answer.yaml"}, 11),
-        "slow": Agent2Spec("slow", ("fix", "implement"), {}, 12),
+        "slow": Agent2Spec("slow", ("fix", "implement"), {}, 12, 0.05),
     }
     assert scenario.local_agents == {
         "one": LocalAgentSpec("one", "node la.js", "b", "slow", "warn", "2.1", {"audit": True}, 14),
-        "two": LocalAgentSpec("two", "reference", "a", "fast", "enforce", "2.3", {}, 15),
+        "two": LocalAgentSpec("two", "reference", "a", "fast", "enforce", "2.3", {}, 15, 90.0),
     }
     assert scenario.links == {"a": LinkSpec("a", "a", None, 0.0, 17), "b": LinkSpec("b", "b", "one", 0.02, 18)}
-    assert (scenario.must_judge, scenario.must_judge_line) == (("stream-complete", "job-at-most-once"), 62)
+    assert (scenario.must_judge, scenario.must_judge_line) == (("stream-complete", "job-at-most-once"), 70)
 
 
 def test_full_steps(tmp_path: Path) -> None:
@@ -87,13 +89,20 @@ def test_full_steps(tmp_path: Path) -> None:
         CancelStep(48, 2.0, "q1", "policy"),
         ApproveStep(49, 3.0, "q1", "deny"),
         IdleStep(50, None, 2.0),
+        FaultStep(51, None, Fault("crash-1", "crash", seconds=1.0, line=51, service="fast")),
+        FaultStep(52, None, Fault("move-1", "move", link="a", line=52, moved_to="b")),
+        FaultStep(53, None, Fault("drop-2", "drop", anchor=FrameAnchor("job.event", "two"), times=None, line=53)),
+        FaultStep(54, None, Fault("tamper-1", "tamper", anchor=FrameAnchor("job.assign", "a"), times=4, line=54)),
+        ContentStep(55, 4.0, "q1", "chat.session", 1.0, "rate_limited"),
+        InjectStep(56, None, Fault("inject.23", "inject", socket="one", line=56), "one", text="{}"),
+        InjectStep(57, None, Fault("inject.24", "inject", socket="one", line=57), "one", junk="binary"),
     )
 
 
 def test_full_expectations(tmp_path: Path) -> None:
     expect = load(project(tmp_path), "full", FULL).expect
-    assert [line.line for line in expect] == list(range(52, 62))
-    assert expect[0] == Expectation("job.q1.outcome", "no_change", 52)
+    assert [line.line for line in expect] == list(range(59, 70))
+    assert expect[0] == Expectation("job.q1.outcome", "no_change", 59)
     assert [line.due for line in expect[1:]] == [
         None,
         {"min": 1, "max": 3},
@@ -104,6 +113,7 @@ def test_full_expectations(tmp_path: Path) -> None:
         [{"role": "user"}, {"role": "assistant", "contains": "9001"}],
         False,
         {"max": 1},
+        {"count": 2, "contains": "4420"},
     ]
 
 
@@ -136,7 +146,7 @@ def test_every_field_of_the_model_is_reached(tmp_path: Path) -> None:
         if isinstance(each, type) and is_dataclass(each) and each is not model.Step
     }
     due = {(each.__name__, field.name) for each in {*classes, Fault, FrameAnchor} for field in fields(each)}
-    untimed = {("FaultStep", "within"), ("IdleStep", "within")}
+    untimed = {("FaultStep", "within"), ("IdleStep", "within"), ("InjectStep", "within")}
     assert due - reached == untimed
 
 
@@ -179,7 +189,7 @@ def test_fault_ids_leave_out_those_that_are_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", VALID, ids=lambda file: str(file.relative_to(ROOT)))
 def test_valid_scenarios_load(file: Path) -> None:
-    assert load_scenario(file, known_laws=LAWS).name == file.stem
+    assert load_scenario(file, known_laws=ALL_LAW_IDS).name == file.stem
 
 
 @pytest.mark.parametrize("file", INVALID, ids=lambda file: str(file.stem))
@@ -258,6 +268,23 @@ def test_an_input_that_the_disk_does_not_give(tmp_path: Path, monkeypatch: pytes
         load(tmp_path, "short", SHORT + "  - assign: { job: j, kind: fix, input: { file: fixtures/in.txt } }\n")
 
 
+@pytest.mark.parametrize(
+    ("repeated", "due"), [('{ repeat: "ab", count: 3 }', "ababab"), ("{ count: 16384, repeat: 😀 }", "😀" * 16384)]
+)
+def test_an_input_can_be_a_text_many_times(tmp_path: Path, repeated: str, due: str) -> None:
+    """Also the largest, by the bytes that the protocol allows."""
+    step = load(tmp_path, "short", SHORT + f"  - assign: {{ job: j, kind: fix, inputs: [a, {repeated}] }}\n").steps[1]
+    assert isinstance(step, AssignStep)
+    assert step.inputs == ("a", due)
+
+
+@pytest.mark.parametrize("code", ["AGENT_UNSUPPORTED", "frame_too_large"])
+def test_an_assign_may_fail_with_either_kind_of_code(tmp_path: Path, code: str) -> None:
+    step = load(tmp_path, "short", SHORT + f"  - assign: {{ job: j, kind: fix, fails: {code} }}\n").steps[1]
+    assert isinstance(step, AssignStep)
+    assert step.fails == code
+
+
 def test_a_link_in_the_file_system_does_not_lead_out(tmp_path: Path) -> None:
     root = tmp_path / "project"
     (root / "fixtures").mkdir(parents=True)
@@ -305,7 +332,15 @@ def test_the_root_can_be_given(tmp_path: Path) -> None:
 
 
 def test_find_scenarios(tmp_path: Path) -> None:
-    for name in ("b.yaml", "a.yml", "sub/c.yaml", "profiles/node.yaml", ".hidden/d.yaml", "notes.txt"):
+    for name in (
+        "b.yaml",
+        "a.yml",
+        "sub/c.yaml",
+        "profiles/node.yaml",
+        "fixtures/x.yaml",
+        ".hidden/d.yaml",
+        "notes.txt",
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(SHORT, "utf-8")
     (tmp_path / "empty").mkdir()

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from lab.scenario.loader import find_scenarios, load_scenario
-from tests.scenario.texts import LAWS, ROOT
+from tests.scenario.texts import ALL_LAW_IDS, ROOT
 
 FILES = find_scenarios([ROOT / "scenarios"])
 
 
 def test_abouts_are_unique() -> None:
-    abouts = [load_scenario(file, known_laws=LAWS).about for file in FILES]
+    abouts = [load_scenario(file, known_laws=ALL_LAW_IDS).about for file in FILES]
     assert len(set(abouts)) == len(abouts)
 
 
@@ -26,4 +26,4 @@ def test_editors_find_the_schema(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
 def test_each_says_what_it_must_judge(file: Path) -> None:
-    assert load_scenario(file, known_laws=LAWS).must_judge
+    assert load_scenario(file, known_laws=ALL_LAW_IDS).must_judge

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from lab.laws import ALL_LAWS
 from lab.scenario.loader import load_scenario
 from lab.scenario.model import Scenario
 
@@ -16,6 +17,9 @@ LAWS = (
     "retransmission",
     "stream-complete",
 )
+"""Enough for scenarios that only the tests of the language see."""
+
+ALL_LAW_IDS = tuple(law.id for law in ALL_LAWS)
 
 FULL = """\
 scenario: full
@@ -26,13 +30,13 @@ deadline: 2m
 requires: [reference, job.chat]
 gateways:
   a: { tenant_mode: hybrid, signature: off, revision: "2.2", limits: { ackTimeoutMs: 500, heartbeatSeconds: 5 } }
-  b: {}
+  b: { instance_of: a, protocol_v2: off }
 agent2s:
   fast: { kinds: [chat], scripts: { chat: fixtures/agent2/answer.yaml } }
-  slow: {}
+  slow: { health: { delay: 50ms } }
 local_agents:
   one: { gateway: b, agent2: slow, use: node la.js, signature: warn, revision: "2.1", settings: { audit: true } }
-  two: { gateway: a, agent2: fast }
+  two: { gateway: a, agent2: fast, clock: 90s }
 links:
   a: {}
   b: { to: b, of: one, delay: 20ms }
@@ -68,6 +72,13 @@ steps:
   - cancel: { job: q1, reason: policy, within: 2s }
   - approve: { job: q1, decision: deny, within: 3s }
   - idle: 2s
+  - fault: { agent2: fast, crash: true, for: 1s }
+  - fault: { link: a, move: b }
+  - fault: { frame: job.event, from: two, nth: every, do: drop }
+  - fault: { frame: job.assign, from: a, times: 4, do: tamper }
+  - content: { job: q1, kind: chat.session, pace: 1s, fails: rate_limited, within: 4s }
+  - inject: { to: one, text: "{}" }
+  - inject: { to: one, junk: binary }
 expect:
   - job.q1.outcome: no_change
   - job.q1.errorCode: null
@@ -79,6 +90,7 @@ expect:
   - session.q1.turns: [{ role: user }, { role: assistant, contains: "9001" }]
   - session.q1.truncated: false
   - figures.retransmissions: { max: 1 }
+  - socket.one.closes: { count: 2, contains: "4420" }
 must_judge: [stream-complete, job-at-most-once]
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import UsageError
-from lab.sut.launch import environment_to_show, resolve
+from lab.sut.launch import blank_values, environment_to_show, resolve
 from lab.sut.profile import Profile, find_profile, load_profile, profile_for_command
 from tests.sut.test_profile import SHIPPED, write
 from tests.sut.values import VALUES, with_token
@@ -133,12 +133,27 @@ def test_a_shell_takes_what_is_shown() -> None:
     launch = resolve(profile_for_command("x"), with_token(token), HOME, {}, CALLER)
     shown = environment_to_show(launch)
     assert "PATH" not in shown
+    # A shell keeps its own home.
     script = shown + 'printf %s "$LAB_GATEWAY_TOKEN|$HOME"'
-    done = subprocess.run(["/bin/sh", "-c", script], env={}, capture_output=True, text=True, check=True)
-    assert done.stdout == f"{token}|/temporary/home"
+    home = {"HOME": "/home/user"}
+    done = subprocess.run(["/bin/sh", "-c", script], env=home, capture_output=True, text=True, check=True)
+    assert done.stdout == f"{token}|/home/user"
 
 
 @pytest.mark.req("SEC-015")
 def test_the_repr_of_a_launch_shows_no_token() -> None:
     launch = resolve(profile_for_command("x {gateway_token}"), VALUES, HOME, {}, CALLER)
     assert VALUES.gateway_token not in repr(launch)
+
+
+def test_blanks_in_values_of_variables_are_secrets_and_others_are_not(tmp_path: Path) -> None:
+    profile = load_profile(
+        write(
+            tmp_path,
+            "profile: p\nabout: x\ncommand: [run, '{blank:word}']\n"
+            "environment: { '{blank:name}': 'Bearer {blank:key}' }\n"
+            "blanks: { word: a word, name: a name, key: a key }\n",
+        )
+    )
+    assert blank_values(profile, {"word": "w", "name": "N", "key": "hush"}, {}) == ("hush",)
+    assert blank_values(profile, {"word": "w", "name": "N"}, {"LAB_SUT_KEY": "hush"}) == ("hush",)

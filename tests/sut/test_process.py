@@ -14,7 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lab.context import Clock, RunContext
+from lab.clock import Clock
+from lab.context import RunContext
 from lab.errors import EnvironmentFault, MisuseError, SutFault, UsageError
 from lab.journal.events import SutChanged, SutOutput, digest
 from lab.journal.writer import Journal

@@ -327,6 +327,51 @@ def test_an_unsigned_type_has_no_signature_to_judge() -> None:
     assert judge(from_agent("ack", 0, {}), "cp-to-la").facts["signature"] is None
 
 
+# Times, lengths and liveness
+
+
+@pytest.mark.req("HS-012")
+@pytest.mark.parametrize(
+    ("name", "times", "skew"),
+    [
+        ("register", {}, 2_000),
+        ("hello", {"ts": "2025-12-31T23:59:00.250Z"}, 61_750),
+        ("hello", {"ts": "2026-01-01T00:00:05Z"}, -3_000),
+        ("hello", {"payload": {"clock": {"utc": "2025-12-31T23:58:02.000Z"}}}, 120_000),
+        ("hello", {"ts": "2026-01-01T00:00:05+01:00"}, None),
+        ("hello", {"ts": "2026-13-01T00:00:05Z"}, None),
+        ("hello", {"ts": 5, "payload": []}, None),
+        ("heartbeat", {}, None),
+    ],
+)
+def test_the_skew_of_a_handshake_frame(name: str, times: dict[str, Any], skew: int | None) -> None:
+    event = judge({**from_agent(name, 0, {}), **times}, now=2.0)
+    assert event.facts.get("skewMs") == skew
+
+
+@pytest.mark.req("CP-004")
+@pytest.mark.parametrize(
+    ("payload", "chars"),
+    [
+        ({"inputs": [{"inline": "\u00e9" * 5000}, {"inline": "x"}, {"ref": "y" * 9000}]}, 5000),
+        ({"inputs": []}, 0),
+        ({"inputs": "no list"}, 0),
+        ([], 0),
+    ],
+)
+def test_the_longest_inline_in_characters(payload: Any, chars: int) -> None:
+    assert judge(from_gateway("job.assign", 1, payload), "cp-to-la").facts["inlineChars"] == chars
+    assert "inlineChars" not in judge(from_gateway("job.cancel", 1, payload), "cp-to-la").facts
+
+
+@pytest.mark.req("WS-052")
+@pytest.mark.parametrize("word", ["ping", "pong"])
+def test_the_json_form_of_a_liveness_message(word: str) -> None:
+    event = judge({"type": word})
+    assert (event.type, event.version, event.facts) == (None, None, {"parse": "ok", "ping": word})
+    assert "ping" not in judge({"type": word, "schemaVersion": 2}).facts
+
+
 # Canaries
 
 

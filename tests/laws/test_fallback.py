@@ -1,0 +1,137 @@
+"""The fallback to v1."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.journal.events import SutChanged
+from lab.laws import Status
+from tests.laws.journals import Tale
+
+LAW = "v1-fallback"
+
+
+def v1(t: Tale) -> int:
+    return t.la("register", None, version=None, agent_id=None, facts={"schema": {"keyword": "required", "path": ""}})
+
+
+def refused(code: str | None, wait: float = 0.1) -> Tale:
+    t = Tale()
+    t.register()
+    t.hello()
+    t.wait(wait)
+    if code is not None:
+        t.cp("error", payload={"code": code, "retryable": False})
+    return t
+
+
+@pytest.mark.req("HS-020")
+@pytest.mark.parametrize(("code", "wait"), [("protocol_unsupported", 0.1), (None, 10.0)])
+def test_a_fallback_that_is_due(code: str | None, wait: float) -> None:
+    t = refused(code, wait)
+    v1(t)
+    assert t.status(LAW) is Status.HELD
+
+
+@pytest.mark.req("HS-019", "HS-023")
+@pytest.mark.parametrize("code", ["signature_mode_insufficient", "clock_skew", "unauthorized", "timeout"])
+def test_no_other_refusal_leads_to_v1(code: str) -> None:
+    t = refused(code, 11)
+    old = v1(t)
+    found = t.violation(LAW)
+    assert found.seen == f"a v1 register after {code}"
+    assert found.entries[-1] == old
+
+
+@pytest.mark.req("HS-019", "HS-023")
+def test_v1_on_the_next_connection() -> None:
+    t = refused("clock_skew")
+    t.close()
+    t.conn = "c2"
+    v1(t)
+    assert t.status(LAW) is Status.BROKEN
+
+
+@pytest.mark.req("HS-020")
+@pytest.mark.parametrize("ready", [True, False])
+def test_a_fallback_too_soon_or_after_ready(ready: bool) -> None:
+    t = refused(None, 0.2)
+    if ready:
+        t.ready()
+        t.wait(20)
+    v1(t)
+    assert t.status(LAW) is Status.BROKEN
+
+
+@pytest.mark.req("HS-020", "HS-024")
+@pytest.mark.parametrize(("code", "wait"), [("protocol_unsupported", 4), (None, 14)])
+def test_a_fallback_that_does_not_come(code: str | None, wait: float) -> None:
+    t = refused(code)
+    t.wait(wait).end()
+    assert t.violation(LAW).due == "a v1 register on the same connection"
+
+
+def test_a_connection_that_ends_before() -> None:
+    t = refused("protocol_unsupported")
+    t.close("local", 4417)
+    t.wait(20).end()
+    assert t.status(LAW) is Status.NOTHING
+
+
+@pytest.mark.req("HS-019")
+def test_staying_with_v2_after_another_refusal() -> None:
+    t = refused("clock_skew")
+    t.wait(20).end()
+    assert t.status(LAW) is Status.HELD
+
+
+def test_a_ready_ends_the_wait() -> None:
+    t = Tale()
+    t.connect()
+    t.wait(30).end()
+    assert t.status(LAW) is Status.NOTHING
+
+
+@pytest.mark.req("HS-021", "V1-012")
+@pytest.mark.parametrize(("seconds", "status"), [(300, Status.BROKEN), (601, Status.HELD)])
+def test_v2_is_not_offered_for_ten_minutes(seconds: float, status: Status) -> None:
+    t = refused("protocol_unsupported")
+    v1(t)
+    t.close()
+    t.wait(seconds).connect("c2")
+    assert t.status(LAW) is status
+
+
+@pytest.mark.req("HS-021")
+def test_v1_goes_on_at_the_next_connection() -> None:
+    t = refused("protocol_unsupported")
+    v1(t)
+    t.close()
+    t.wait(1)
+    t.conn = "c2"
+    v1(t)
+    assert t.status(LAW) is Status.HELD
+    assert t.judged(LAW).judgement.judged == 2
+
+
+def test_a_new_process_offers_v2_at_once() -> None:
+    t = refused("protocol_unsupported")
+    v1(t)
+    t.close()
+    t.wait(1).add(SutChanged("la", "started"), "sut")
+    t.wait(1).connect("c2")
+    assert t.status(LAW) is Status.HELD
+
+
+@pytest.mark.req("V1-012")
+def test_a_v2_frame_after_the_fallback() -> None:
+    t = refused("protocol_unsupported")
+    old = v1(t)
+    later = t.la("heartbeat", 1)
+    assert t.violation(LAW).entries == (old, later)
+
+
+def test_an_agent_that_never_spoke_v2_cannot_be_told() -> None:
+    t = Tale()
+    v1(t)
+    assert t.status(LAW) is Status.UNKNOWN

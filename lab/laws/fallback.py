@@ -142,7 +142,7 @@ def _refusal(connection: Connection, before: int) -> FrameAt | None:
         if seen.n >= before or (connection.ready is not None and seen.n > connection.ready.n):
             return None
         is_error = seen.party == GATEWAY and seen.frame.type == "error" and seen.delivered
-        if is_error and seen.frame.payload.get("code") in codes:
+        if is_error and seen.code in codes:
             return seen
     return None
 

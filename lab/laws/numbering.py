@@ -71,6 +71,7 @@ class _AckReader:
         self._party = party
         self._within = within
         self._sent = {seen.frame.seq: seen.frame.msg_id for seen in session.data(other_party(party))}
+        self._first_ids: dict[int, str | None] = {}
 
     def judge_acks(self) -> None:
         """Each delivered data frame in its turn has an ack; only the first delivery is accepted."""
@@ -91,6 +92,9 @@ class _AckReader:
                 if not seen.clean or seq is None or seq > contiguous + 1:
                     # SQ-033, SQ-004: an error is due for it, no ack
                     break
+                if self._first_ids.setdefault(seq, seen.frame.msg_id) != seen.frame.msg_id:
+                    # SQ-003: another frame under a used number
+                    break
                 sure = seq in got_here or seq <= known[bisect_left(entries, seen.n) - 1]
                 self._judge_one(connection, seen, seq, sure, seq == contiguous + 1, acks, ended)
                 contiguous = max(contiguous, seq)
@@ -102,8 +106,11 @@ class _AckReader:
         entries, known = [0], [0]
         for connection in self._session.connections:
             refused = refused_frame(connection, self._party)
+            over = False
             for seen in connection.frames:
-                if not connection.in_session(seen) or seen is refused:
+                # Behind a frame that it refused with a fatal code, the receiver takes nothing more.
+                over = over or seen is refused
+                if not connection.in_session(seen) or (over and seen.party != self._party):
                     continue
                 if seen.party == self._party:
                     value = max(seen.frame.ack or 0, seen.ack_seq) if seen.made else 0

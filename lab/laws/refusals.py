@@ -82,7 +82,7 @@ class _Refusals:
         errors = [seen for seen in self._connection.made(self._party) if seen.frame.type == "error"]
         for error in errors:
             self._judge_form(error)
-        fatal = next((one for one in errors if one.frame.payload.get("code") in FATAL - {"timeout"}), None)
+        fatal = next((one for one in errors if one.code in FATAL - {"timeout"}), None)
         wrong, due = self._first_refused()
         if wrong is not None:
             self._judge_answer(wrong, due, fatal)
@@ -189,6 +189,9 @@ class _Refusals:
             return faults
         if seen is self._connection.ready:
             return None if self._impossible(GATEWAY) else NONE
+        if seen.frame.type == "ready":
+            # HS-018, HS-038: a further one is out of place
+            return frozenset({"handshake_violation"})
         if not self._connection.in_session(seen):
             return None
         return self._in_sequence(seen)

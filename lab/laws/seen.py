@@ -72,6 +72,12 @@ class FrameAt:
         return self.frame.type is not None and self.frame.type not in CONTROL_TYPES
 
     @property
+    def code(self) -> str | None:
+        """The code of an error frame, None where it is not of its form."""
+        value = self.frame.payload.get("code")
+        return value if isinstance(value, str) else None
+
+    @property
     def clean(self) -> bool:
         """Whether nothing in it gives its receiver a reason to refuse it."""
         facts = self.frame.facts
@@ -156,7 +162,7 @@ class Connection:
     def error(self, codes: frozenset[str], party: str | None = None) -> FrameAt | None:
         """The first error frame with one of `codes`, of `party` or of either."""
         for seen in self.errors:
-            if party in (None, seen.party) and seen.frame.payload.get("code") in codes:
+            if party in (None, seen.party) and seen.code in codes:
                 return seen
         return None
 

@@ -127,8 +127,9 @@ def _agent_broke_first(findings: Sequence[Finding], stop: BaseException | None) 
     laws = [finding for finding in lab_failed if finding.entries]
     if len(laws) < len(lab_failed) and not isinstance(stop, SutFault):
         return False
-    mine = [min(finding.entries) for finding in findings if finding.outcome is Outcome.FAIL and finding.entries]
-    return bool(mine) and all(min(mine) <= min(finding.entries) for finding in laws)
+    # A break stands when its last entry is there.
+    mine = [max(finding.entries) for finding in findings if finding.outcome is Outcome.FAIL and finding.entries]
+    return bool(mine) and all(min(mine) <= max(finding.entries) for finding in laws)
 
 
 def _stop_findings(entries: Sequence[Entry], stop: BaseException | None) -> list[Finding]:

@@ -223,6 +223,15 @@ class TestAcks:
         assert t.violation("acks").entries == (again, ack)
 
     @pytest.mark.req("SQ-002")
+    @pytest.mark.req("SQ-003")
+    def test_another_frame_under_a_used_number_gets_no_ack(self) -> None:
+        t = tale()
+        t.ack_by_la(t.assign(), ack=1)
+        t.cp("job.cancel", 1, msg_id=uuid("another"))
+        t.la("error", payload={"code": "seq_replayed", "retryable": False}, ack=1)
+        t.close("remote", 4409)
+        assert t.status("acks") is Status.HELD
+
     @pytest.mark.req("SQ-007", "SQ-015")
     def test_a_number_that_rides_along_is_no_ack_frame(self) -> None:
         t = tale()
@@ -375,6 +384,17 @@ class TestAckedAtOnce:
         n = t.la("heartbeat", 1)
         ack = t.wait(1.5).ack_by_cp(n)
         assert t.violation("acked-at-once").entries == (n, ack)
+
+    def test_what_came_behind_a_refused_frame_was_not_taken(self) -> None:
+        t = tale()
+        t.la("heartbeat", 1, facts={"schema": {"keyword": "type", "path": "/payload"}})
+        t.la("heartbeat", 2)
+        t.cp("error", payload={"code": "schema_violation", "retryable": False})
+        t.close("local", 4402)
+        t.connect("c2", resume=(SESSION, 0), resumed=True)
+        t.ack_by_cp(t.la("heartbeat", 1), "rejected", ack=1)
+        t.ack_by_cp(t.la("heartbeat", 2), ack=2)
+        assert t.status("acked-at-once") is Status.HELD
 
     def test_what_came_behind_a_lost_frame_was_not_taken(self) -> None:
         t = tale()

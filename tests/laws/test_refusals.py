@@ -354,3 +354,21 @@ def test_a_ready_that_cannot_be_may_be_refused(peer_last: int, told: bool) -> No
     t.connect("c2", resume=(SESSION, 0), resumed=True, peer_last=peer_last)
     error(t, "la", "handshake_violation")
     assert t.status("refusals") is (Status.BROKEN if told else Status.HELD)
+
+
+@pytest.mark.req("HS-018")
+def test_a_second_ready_is_out_of_place() -> None:
+    t = Tale()
+    t.connect()
+    t.ready(SESSION)
+    t.la("error", payload={"code": "handshake_violation", "retryable": False})
+    t.close("remote", 4406)
+    assert t.status("refusals") is Status.HELD
+
+
+@pytest.mark.parametrize("code", [7, {"bytes": 3}, None, ["bad_frame"]])
+def test_a_code_of_another_form_does_not_end_the_judging(code: object) -> None:
+    t = Tale()
+    t.connect()
+    t.la("error", payload={"code": code}, facts={"schema": {"keyword": "enum", "path": "/payload/code"}})
+    assert t.status("agent-frames-valid") is Status.BROKEN

@@ -219,3 +219,10 @@ def test_who_broke_first_decides_whose_failure_it_is(
         broken = violation("gateway-law", "gateway", theirs)
         laws.append(judged(Status.BROKEN, broken, law="gateway-law", party="gateway"))
     assert verdict(laws=laws, stop=stop).outcome is outcome
+
+
+def test_a_break_stands_when_its_last_entry_is_there() -> None:
+    """What a double did early is no break until what was due of it did not come."""
+    mine = judged(Status.BROKEN, violation("some-law", "local_agent", 6))
+    theirs = judged(Status.BROKEN, violation("gateway-law", "gateway", 3, 9), law="gateway-law", party="gateway")
+    assert verdict(laws=[mine, theirs]).outcome is Outcome.FAIL

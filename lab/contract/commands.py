@@ -47,7 +47,7 @@ def coverage_command(
     record = folder / SHOWN_FILE
     try:
         found = coverage(load_requirements(folder), read_markers(tests or default_tests_folder()))
-        baseline = () if accept and not record.exists() else read_shown(record)
+        baseline = () if accept and not _holds_ids(record) else read_shown(record)
         gone = dropped(found, baseline)
         if accept and not found.unknown:
             write_shown(record, found.shown)
@@ -86,3 +86,7 @@ def _dropped_message(gone: tuple[str, ...]) -> str:
         f"error: no test shows these requirements any longer: {', '.join(gone)}\n"
         "Give them a test again, or give them up with `lab contract coverage --accept`."
     )
+
+
+def _holds_ids(record: Path) -> bool:
+    return record.exists() and bool(record.read_text(encoding="utf-8").strip())

@@ -30,10 +30,13 @@ def read_markers(tests: Path) -> list[Marker]:
 
 
 def read_shown(file: Path) -> tuple[str, ...]:
-    """The recorded ids. Raises ContractError for a file that is missing or unreadable: without it no drop shows."""
+    """The recorded ids. Raises ContractError for a file that is missing, empty or unreadable: then no drop shows."""
     if not file.exists():
         raise ContractError(f"{file}: missing; `lab contract coverage --accept` records what the tests show now")
-    return tuple(line for line in _text(file).splitlines() if line)
+    ids = tuple(line for line in _text(file).splitlines() if line)
+    if not ids:
+        raise ContractError(f"{file}: empty; `lab contract coverage --accept` records what the tests show now")
+    return ids
 
 
 def write_shown(file: Path, ids: Iterable[str]) -> None:

@@ -111,6 +111,14 @@ def test_json_is_one_object_on_stdout(tree: Tree) -> None:
 
 def test_missing_lists_what_no_test_shows(tree: Tree) -> None:
     tree.show("WS-001")
-    tree.record.write_text("")
+    tree.record.write_text("WS-001\n")
     assert "WS: 002 003" in tree.run("--missing").stdout
     assert "WS: 002 003" not in tree.run().stdout
+
+
+def test_an_empty_record_holds_nothing_and_is_filled_by_accept(tree: Tree) -> None:
+    tree.show("WS-001")
+    tree.record.write_text("")
+    assert tree.run().exit_code == 2
+    assert tree.run("--accept").exit_code == 0
+    assert tree.record.read_text() == "WS-001\n"

@@ -44,6 +44,12 @@ def test_a_missing_record_is_refused(tmp_path: Path) -> None:
         read_shown(tmp_path / "shown.txt")
 
 
+def test_an_empty_record_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "shown.txt").write_text("\n")
+    with pytest.raises(ContractError, match=r"shown\.txt: empty; `lab contract coverage --accept`"):
+        read_shown(tmp_path / "shown.txt")
+
+
 def test_a_record_that_cannot_be_written_is_an_error_of_the_contract(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="cannot be written"):
         write_shown(tmp_path / "nowhere" / "shown.txt", ["WS-001"])

@@ -17,12 +17,12 @@ from rich.text import Text
 
 from lab.commands.loading import load
 from lab.errors import EnvironmentFault, ExitStatus, UsageError
+from lab.private_files import write_private
 from lab.report.console import ConsoleReport, PatientConsole
 from lab.report.junit import junit_text, write_junit
 from lab.report.page import page_text
 from lab.report.result import result_json
 from lab.run.agents import ATTACH, REFERENCE, profile_of
-from lab.run.folder import write_private
 from lab.run.interrupts import held_back
 from lab.run.runner import RunOptions, RunResult, check_requires, run_scenario
 from lab.scenario.loader import find_scenarios, project_root, resolved_yaml

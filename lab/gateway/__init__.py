@@ -8,7 +8,7 @@ Never will: be the real gateway; it is a model of the gateway's rules.
     jobs, relay, follow   pure: what a gateway knows of jobs, requests and a stream
     approvals             pure: the tokens of approval.decision
     core                  pure: all connections of one gateway
-    faults                frame faults at the one place that sees frames
+    frame_faults          frame faults at the one place that sees frames
     socket, server        the WebSocket shell: one socket, and all of them
     control               the HTTP API of a gateway that runs on its own
 """

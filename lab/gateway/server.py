@@ -20,7 +20,7 @@ from lab.context import RunContext
 from lab.errors import EnvironmentFault
 from lab.faults.plan import Fault
 from lab.gateway.core import ContentNews, GatewayCore, JobNews, News, SessionNews
-from lab.gateway.faults import FrameFaults, Passage, tampered
+from lab.gateway.frame_faults import FrameFaults, Passage, tampered
 from lab.gateway.jobs import CallRefused, job_state
 from lab.gateway.relay import Answer
 from lab.gateway.socket import PARTING_SECONDS, Behind, CountingConnection, GatewaySocket, RawMessage

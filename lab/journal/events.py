@@ -387,10 +387,10 @@ class ContentRead(Event):
 
 @_event
 @dataclass(frozen=True)
-class SessionOpened(Event):
+class ConversationOpened(Event):
     """The driver opened a job's stored conversation."""
 
-    kind: ClassVar[str] = "session.opened"
+    kind: ClassVar[str] = "conversation.opened"
     job_id: str
     turns: int
     truncated: bool

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import MISSING, Field, dataclass, fields
@@ -12,6 +11,7 @@ from typing import IO, Any
 
 from lab.errors import EnvironmentFault
 from lab.journal.events import Event
+from lab.private_files import open_private
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,3 @@ class Journal:
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-def open_private(path: Path) -> IO[str]:
-    """A new text file that only its owner can read (mode 0600)."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    # An older file of this name keeps its mode otherwise.
-    os.fchmod(descriptor, 0o600)
-    return os.fdopen(descriptor, "w", encoding="utf-8")

@@ -9,8 +9,8 @@ from pathlib import Path
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from lab.laws import Status
+from lab.private_files import write_private
 from lab.report.words import details, headline
-from lab.run.folder import write_private
 from lab.run.runner import RunResult
 from lab.run.verdict import Finding, Outcome
 

@@ -12,7 +12,8 @@ from typing import Any
 from lab.context import RunContext
 from lab.errors import EnvironmentFault
 from lab.journal.events import Event
-from lab.journal.writer import Entry, Journal, open_private
+from lab.journal.writer import Entry, Journal
+from lab.private_files import open_private
 
 
 @contextmanager

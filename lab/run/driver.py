@@ -20,16 +20,16 @@ from lab.journal.events import (
     Agent2Request,
     CallFailed,
     ContentRead,
+    ConversationOpened,
     Frame,
     JobAssigned,
-    SessionOpened,
     StreamPage,
     digest,
 )
 from lab.journal.writer import Entry
 from lab.localagent.masking import mask
 from lab.run.conditions import until
-from lab.run.expectations import JobView, SessionView, StreamView, Views
+from lab.run.expectations import ConversationView, JobView, StreamView, Views
 from lab.run.figures import figures_of
 from lab.run.identity import PROMPT_CANARY, Identity
 from lab.run.sockets import sockets_of
@@ -54,7 +54,7 @@ class NotAssigned(RemoteError):
     """A step wants a job that the gateway refused before."""
 
 
-class SessionFailed(RemoteError):
+class ConversationFailed(RemoteError):
     """A stored conversation could not be opened."""
 
 
@@ -74,8 +74,8 @@ class Assigned:
 class Opening:
     """A conversation that is being opened."""
 
-    view: SessionView | None = None
-    failure: SessionFailed | None = None
+    view: ConversationView | None = None
+    failure: ConversationFailed | None = None
 
     @property
     def over(self) -> bool:
@@ -104,7 +104,7 @@ class Driver:
         self._gateways = gateways
         self._ids = ctx.draws("driver", "ids")
         self.jobs: dict[str, Assigned] = {}
-        self._sessions: dict[str, SessionView] = {}
+        self._sessions: dict[str, ConversationView] = {}
         self._openings: list[asyncio.Task[None]] = []
 
     async def close(self) -> None:
@@ -230,21 +230,21 @@ class Driver:
             opening.view = await self._session(assigned)
             self._sessions[assigned.label] = opening.view
             turns, truncated = len(opening.view.turns), opening.view.truncated
-            self._ctx.journal.record("driver", SessionOpened(job_id, turns, truncated))
-        except SessionFailed as failure:
+            self._ctx.journal.record("driver", ConversationOpened(job_id, turns, truncated))
+        except ConversationFailed as failure:
             opening.failure = failure
-            self._ctx.journal.record("driver", CallFailed("session", "SessionFailed", job_id))
+            self._ctx.journal.record("driver", CallFailed("session", "ConversationFailed", job_id))
         except Exception as defect:  # noqa: BLE001  a defect of the lab must end the run as one
             self._ctx.fail(defect)
 
-    async def _session(self, assigned: Assigned) -> SessionView:
+    async def _session(self, assigned: Assigned) -> ConversationView:
         answer = await self._content(assigned, "chat.session", assigned.job.conversation_id)
         if answer.status != "ok":
-            raise SessionFailed(f"chat.session was answered {_words(answer)}")
+            raise ConversationFailed(f"chat.session was answered {_words(answer)}")
         view = _session_view_untrusted(answer.body)
         if view is None:
             size = len(answer.body)
-            raise SessionFailed(f"a chat.session body of {size} bytes that is not {{turns, truncated}}")
+            raise ConversationFailed(f"a chat.session body of {size} bytes that is not {{turns, truncated}}")
         return view
 
     # A caller that reads chunk by chunk
@@ -300,7 +300,7 @@ def _words(answer: Answer) -> str:
     return f"{answer.status} ({answer.code})" if answer.code else answer.status
 
 
-def _session_view_untrusted(body: bytes) -> SessionView | None:
+def _session_view_untrusted(body: bytes) -> ConversationView | None:
     """What a chat.session body says; None when it is not of its form."""
     try:
         value = json.loads(body)
@@ -313,7 +313,7 @@ def _session_view_untrusted(body: bytes) -> SessionView | None:
         return None
     if not all(isinstance(turn, dict) for turn in turns):
         return None
-    return SessionView(turns, truncated)
+    return ConversationView(turns, truncated)
 
 
 def _stream_view(follower: Follower) -> StreamView:

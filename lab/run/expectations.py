@@ -38,7 +38,7 @@ class StreamView:
 
 
 @dataclass(frozen=True)
-class SessionView:
+class ConversationView:
     """A stored conversation as the driver got it. `turns` hold content."""
 
     turns: Sequence[Mapping[str, Any]] = field(repr=False)
@@ -61,7 +61,7 @@ class Views:
 
     jobs: Mapping[str, JobView]
     streams: Mapping[str, StreamView]
-    sessions: Mapping[str, SessionView]
+    sessions: Mapping[str, ConversationView]
     figures: Mapping[str, float]
     sockets: Mapping[str, SocketView] = field(default_factory=dict)
 
@@ -142,7 +142,7 @@ def _stream(expectation: Expectation, stream: StreamView, member: str, due: Any)
     return Held(expectation, fits, seen, _words(due))
 
 
-def _session(expectation: Expectation, session: SessionView, member: str, due: Any) -> Held:
+def _session(expectation: Expectation, session: ConversationView, member: str, due: Any) -> Held:
     if member == "truncated":
         return Held(expectation, session.truncated is due, _words(session.truncated), _words(due))
     roles = ", ".join(_role(turn) for turn in session.turns)

@@ -6,7 +6,6 @@ import os
 from pathlib import Path
 
 from lab.errors import EnvironmentFault
-from lab.journal.writer import open_private
 
 LATEST = "latest"
 
@@ -48,14 +47,3 @@ def latest(folder: Path) -> Path:
     """The short name of a run's folder while it is the latest of its scenario, else the folder itself."""
     link = folder.parent / LATEST
     return link if link.resolve() == folder.resolve() else folder
-
-
-def write_private(path: Path, text: str) -> None:
-    """Write a file that only its owner can read; a full disk raises `EnvironmentFault`."""
-    try:
-        with open_private(path) as file:
-            file.write(text)
-    except OSError as error:
-        raise EnvironmentFault(
-            f"{path} could not be written: {error.strerror}. Free some space, or name another place with --out."
-        ) from error

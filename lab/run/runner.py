@@ -20,13 +20,14 @@ from lab.errors import EnvironmentFault, LabError, MisuseError, SutFault, UsageE
 from lab.journal.events import JOURNAL_VERSION, ExpectationJudged, RunEnded, RunStarted, SessionChanged
 from lab.journal.writer import Entry, Journal
 from lab.laws import judge_all
+from lab.private_files import write_private
 from lab.protocol.contract import default_contract_folder
 from lab.run.agents import REFERENCE, SutChoice, how
 from lab.run.defects import RunJournal, noting_defects
 from lab.run.driver import Driver
 from lab.run.expectations import Held, judge_expectation
 from lab.run.figures import figures_of
-from lab.run.folder import make_run_folder, write_private
+from lab.run.folder import make_run_folder
 from lab.run.interrupts import Interrupts
 from lab.run.steps import StepFailed, StepRunner
 from lab.run.verdict import Verdict, reach_verdict

@@ -25,8 +25,8 @@ from lab.protocol.gateway_side import GatewayPolicy
 from lab.run.agents import Surroundings, Sut, SutChoice, how, make_sut, start_all
 from lab.run.ending import Part, close_all
 from lab.run.identity import WORKSPACE_ID, Identity, draw_identity
+from lab.run.link_faults import LinkFaults
 from lab.run.services import ServiceFaults
-from lab.run.strikes import LinkFaults
 from lab.scenario.model import Agent2Spec, GatewaySpec, LocalAgentSpec, Scenario
 from lab.tap.content import ContentTap
 from lab.tap.frames import FrameTap

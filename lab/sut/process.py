@@ -13,7 +13,7 @@ from pathlib import Path
 from lab.context import RunContext
 from lab.errors import EnvironmentFault, MisuseError, SutFault, UsageError
 from lab.journal.events import SutChanged
-from lab.journal.writer import open_private
+from lab.private_files import open_private
 from lab.sut.family import RUN_TOKEN, Family, send
 from lab.sut.launch import Launch
 from lab.sut.output import DEFAULT_BOUNDS, LineCutter, OutputBounds, OutputRecord

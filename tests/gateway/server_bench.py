@@ -25,7 +25,7 @@ from lab.journal.events import Event
 from lab.journal.writer import Journal, entry_to_json
 from lab.protocol.contract import default_contract_folder
 from lab.run.identity import draw_identity
-from lab.run.strikes import LinkFaults
+from lab.run.link_faults import LinkFaults
 from lab.run.world import make_gateway
 from lab.scenario.model import GatewaySpec
 from tests.gateway.by_hand import HandAgent, Members, text

@@ -11,7 +11,8 @@ import pytest
 
 from lab.errors import EnvironmentFault
 from lab.journal.events import Frame, LoopLag, RunEnded, SocketClosed
-from lab.journal.writer import Entry, Journal, entry_to_json, open_private
+from lab.journal.writer import Entry, Journal, entry_to_json
+from lab.private_files import open_private
 
 
 def test_what_a_reader_adds_by_itself_is_not_written() -> None:

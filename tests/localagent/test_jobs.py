@@ -1,4 +1,5 @@
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -212,7 +213,7 @@ async def test_a_defect_in_the_end_of_a_job_does_not_stop_the_queue(bench: Bench
     broken = KeyError("no room")
     send = bench.uplink.send
 
-    def refuse(*_args: object) -> None:
+    def refuse(type_name: str, payload: Mapping[str, object], workspace_id: str) -> None:
         bench.uplink.send = send  # type: ignore[method-assign]
         raise broken
 

@@ -18,14 +18,14 @@ from lab.journal.events import (
     Agent2Request,
     CallFailed,
     ContentRead,
+    ConversationOpened,
     FaultEnded,
     JobAssigned,
-    SessionOpened,
     StreamPage,
     digest,
 )
 from lab.run import driver as driving
-from lab.run.driver import CANARY_ROOM, Driver, NotAssigned, SessionFailed, StreamFailed
+from lab.run.driver import CANARY_ROOM, ConversationFailed, Driver, NotAssigned, StreamFailed
 from lab.run.expectations import StreamView
 from lab.run.identity import draw_identity
 from lab.scenario.model import AssignStep
@@ -264,7 +264,7 @@ async def test_a_conversation_is_opened() -> None:
     assert (len(opening.view.turns), opening.view.truncated) == (1, True)
     job_id = bench.driver.job("q1").job.job_id
     assert bench.gateway.asked == [("chat.session", job_id)]
-    assert bench.events()[-1] == SessionOpened(job_id, 1, True)
+    assert bench.events()[-1] == ConversationOpened(job_id, 1, True)
     named = Bench(stored, step=AssignStep(1, None, "q1", "chat", options={"conversationId": "mine"}))
     await opened(named)
     assert named.gateway.asked == [("chat.session", "mine")]
@@ -288,7 +288,7 @@ async def test_a_conversation_that_cannot_be_opened(reply: Reply) -> None:
     """A failure of the agent, in a sentence without content, and no defect of the lab."""
     bench = Bench(reply)
     opening = await opened(bench)
-    assert isinstance(opening.failure, SessionFailed)
+    assert isinstance(opening.failure, ConversationFailed)
     assert "chat.session" in str(opening.failure)
     assert len(str(opening.failure)) < 100
     assert bench.ctx.defects == []

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab.run.expectations import Held, JobView, SessionView, StreamView, Views, judge_expectation
+from lab.run.expectations import ConversationView, Held, JobView, StreamView, Views, judge_expectation
 from lab.run.sockets import SocketView
 from lab.scenario.model import Expectation
 
@@ -15,7 +15,7 @@ TURNS = [{"role": "user", "text": "Why 9001?"}, {"role": "assistant", "text": "B
 VIEWS = Views(
     {"q1": JOB, "open": JobView(runs=0), "bare": JobView("no_change", ended=True)},
     {"q1": StreamView(12, True, 2, 1), "torn": StreamView(11, False, 2)},
-    {"q1": SessionView(TURNS, False)},
+    {"q1": ConversationView(TURNS, False)},
     {"retransmissions": 2, "resume_seconds": 3.1},
     {"one": SocketView(2, ["4420", "1000"], ["timeout"], ["clock_skew"], 1)},
 )
@@ -111,7 +111,7 @@ def test_no_piece_of_a_conversation_is_told(due: Any) -> None:
 @pytest.mark.req("SEC-012")
 def test_a_role_that_is_none_is_not_told() -> None:
     """An agent may put anything there."""
-    views = Views({}, {}, {"q1": SessionView([{"role": "the prompt itself", "text": 5}], False)}, {})
+    views = Views({}, {}, {"q1": ConversationView([{"role": "the prompt itself", "text": 5}], False)}, {})
     for due in ([{"role": "user"}], {"count": 9}):
         assert "prompt" not in judge_expectation(Expectation("session.q1.turns", due, 1), views).seen
 

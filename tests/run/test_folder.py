@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lab.errors import EnvironmentFault
-from lab.run.folder import latest, make_run_folder, write_private
+from lab.private_files import write_private
+from lab.run.folder import latest, make_run_folder
 
 
 def mode(path: Path) -> int:

@@ -20,8 +20,8 @@ from lab.journal.writer import Journal
 from lab.protocol.contract import default_contract_folder
 from lab.run import world as worlds
 from lab.run.agents import Sut, SutChoice
+from lab.run.link_faults import LinkFaults
 from lab.run.services import ServiceFaults
-from lab.run.strikes import LinkFaults
 from lab.run.world import World, build_world
 from lab.scenario.model import Agent2Spec, GatewaySpec, LinkSpec, LocalAgentSpec, Scenario
 from tests.command_line import ROOT

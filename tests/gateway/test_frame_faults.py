@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lab.faults.plan import Fault, FrameAnchor
-from lab.gateway import faults
-from lab.gateway.faults import FrameFaults, Passage, tampered
+from lab.gateway import frame_faults
+from lab.gateway.frame_faults import FrameFaults, Passage, tampered
 from lab.journal.events import Frame
 
 AGENT, GATEWAY = "local_agent", "gateway"
@@ -96,7 +96,7 @@ def test_what_is_no_frame_passes() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faults, "REMEMBERED", 3)
+    monkeypatch.setattr(frame_faults, "REMEMBERED", 3)
     watch = armed(fault("drop", "ack", of="heartbeat"))
     for number in range(5):
         watch.pass_frame(frame("heartbeat", msg_id=f"m{number}"), AGENT)

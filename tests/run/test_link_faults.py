@@ -13,7 +13,7 @@ from lab.errors import EnvironmentFault, MisuseError
 from lab.faults.link import Link
 from lab.faults.plan import Fault
 from lab.journal.events import Defect, FaultEnded, FaultFired
-from lab.run.strikes import LinkFaults
+from lab.run.link_faults import LinkFaults
 from tests.run.made import context
 
 

@@ -135,12 +135,7 @@ def same_number_other_message(patch: Patch) -> None:
     patch.after(GatewayLink, "__init__", lambda self, *_: act(self))
 
 
-@plant(
-    "agent-second-ready-accepted",
-    scenario="second-ready",
-    law=None,
-    why="a second ready without the error handshake_violation; `refusals` blames the agent that does answer it",
-)
+@plant("agent-second-ready-accepted", scenario="second-ready", law="refusals")
 def second_ready_accepted(patch: Patch) -> None:
     def make(original: Function) -> Function:
         def check(self: AgentConnection, members: Members, now: float) -> str | None:

@@ -69,6 +69,9 @@ def _may_renew(view: JournalView, job: Job, before: FrameAt, seen: FrameAt) -> b
 def _as_assigned(view: JournalView) -> Judgement:
     tally = Tally("as-assigned", LOCAL_AGENT)
     for job in view.jobs.values():
+        taken = next((entry for entry, post in job.posts if 200 <= post.status < 300), None)
+        if taken is not None and not job.assigns and view.has_gateway:
+            tally.broken(view.agent_of_job(job), "a job at agent2 that nobody assigned", "assigned jobs", (taken.n,))
         for entry, post in job.posts:
             kind = post.facts.get("kind")
             if not job.kind or not isinstance(kind, str):
@@ -91,7 +94,7 @@ LAWS = (
     ),
     Law(
         "as-assigned",
-        "A job reaches agent2 as the kind that it was assigned",
+        "Only jobs that were assigned reach agent2, each as the kind that it was assigned",
         LOCAL_AGENT,
         ("CHAT-001", "CHAT-023"),
         _as_assigned,

@@ -60,6 +60,7 @@ class JournalView:
         self.participants: dict[str, ParticipantDeclared] = {}
         self.clock = "real"
         self.has_agent2 = False
+        self.has_gateway = False
         self.end = entries[-1].t if entries else 0.0
         """Lab time up to which the journal tells; what was due later is not judged."""
         self._lags: list[tuple[float, float]] = []
@@ -97,6 +98,7 @@ class JournalView:
         elif isinstance(event, ParticipantDeclared):
             self.participants[event.name] = event
             self.has_agent2 |= event.role == "agent2"
+            self.has_gateway |= event.role == "gateway"
         elif isinstance(event, RunStarted):
             self.clock = event.clock
         elif isinstance(event, RunEnded):

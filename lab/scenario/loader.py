@@ -90,7 +90,8 @@ def find_scenarios(paths: Iterable[Path]) -> list[Path]:
     found: set[Path] = set()
     for path in paths:
         if path.is_dir():
-            inside = [file for file in path.rglob("*") if _is_scenario(file, path)]
+            beside = path.resolve().name in BESIDE
+            inside = [file for file in path.rglob("*") if not beside and _is_scenario(file, path)]
             if not inside:
                 raise UsageError(f"{path}: there is no scenario (*.yaml) in this folder.")
             found.update(inside)

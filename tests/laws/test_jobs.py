@@ -123,3 +123,17 @@ def test_a_job_keeps_its_kind(kind: str, status: Status) -> None:
 
 def test_without_a_post_there_is_no_kind_to_judge() -> None:
     assert tale().status("as-assigned") is Status.NOTHING
+
+
+def test_a_job_that_nobody_assigned_reaches_agent2() -> None:
+    t = Tale()
+    t.connect()
+    post = t.post()
+    assert t.violation("as-assigned").entries == (post,)
+
+
+def test_a_job_that_nobody_assigned_and_agent2_refused() -> None:
+    t = Tale()
+    t.connect()
+    t.post(422)
+    assert t.status("as-assigned") is Status.NOTHING

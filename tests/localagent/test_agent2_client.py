@@ -1,13 +1,13 @@
 import asyncio
 import json
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 
 import aiohttp
 import pytest
 
 from lab.errors import Agent2Error, EnvironmentFault
 from lab.localagent.agent2_client import MAX_JSON_BYTES, Agent2Client, Health, health_from, open_session
+from tests.refused_port import refused_port
 
 CANARY = "canary-token"
 SSE_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -92,11 +92,11 @@ def make(server: RawServer, session: aiohttp.ClientSession) -> Make:
     return client
 
 
-def nobody(session: aiohttp.ClientSession) -> Agent2Client:
+@pytest.fixture
+def nobody(session: aiohttp.ClientSession) -> Iterator[Agent2Client]:
     """A client of a port that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        port = listening.getsockname()[1]
-    return Agent2Client(session, f"http://127.0.0.1:{port}", lambda: CANARY)
+    with refused_port() as port:
+        yield Agent2Client(session, f"http://127.0.0.1:{port}", lambda: CANARY)
 
 
 @pytest.mark.req("A2-003", "A2-004", "A2-005")
@@ -150,8 +150,8 @@ async def test_any_other_answer_of_health_is_down(make: Make, server: RawServer,
 
 
 @pytest.mark.req("A2-005")
-async def test_health_of_nobody(session: aiohttp.ClientSession) -> None:
-    assert await nobody(session).health() == Health(False)
+async def test_health_of_nobody(nobody: Agent2Client) -> None:
+    assert await nobody.health() == Health(False)
 
 
 @pytest.mark.req("A2-002")
@@ -253,8 +253,8 @@ async def test_a_call_without_answer(make: Make, server: RawServer) -> None:
     assert (caught.value.code, caught.value.status) == ("http_error", None)
 
 
-async def test_a_call_to_nobody(session: aiohttp.ClientSession) -> None:
-    client = nobody(session)
+async def test_a_call_to_nobody(nobody: Agent2Client) -> None:
+    client = nobody
     with pytest.raises(Agent2Error, match="http_error"):
         await client.post_job({})
     with pytest.raises(Agent2Error, match="stream_broken"):

@@ -29,6 +29,7 @@ from tests.localagent.doubles import (
     config,
     context,
 )
+from tests.refused_port import refused_port
 
 KEY = SigningKey(bytes(32))
 CANARY = "canary-0123456789"
@@ -103,12 +104,14 @@ async def test_no_store_no_chat(tmp_path: Path, agent2: ScriptedAgent2, uplink: 
 
 @pytest.mark.req("CHAT-064")
 async def test_starting_without_agent2(tmp_path: Path, uplink: RecordingUplink) -> None:
-    work = AgentWork(context(), config(tmp_path, "http://127.0.0.1:1"), uplink, "agent")
-    await work.start()
-    assert "job.chat" not in work.capabilities()
+    with refused_port() as port:
+        work = AgentWork(context(), config(tmp_path, f"http://127.0.0.1:{port}"), uplink, "agent")
+        await work.start()
+        capabilities = work.capabilities()
+        await work.close()
+        await work.close()
+    assert "job.chat" not in capabilities
     assert uplink.codes() == ["chat_probe_negative"]
-    await work.close()
-    await work.close()
 
 
 @pytest.mark.req("CHAT-005", "CHAT-023")

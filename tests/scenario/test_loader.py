@@ -346,8 +346,9 @@ def test_find_scenarios(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     found = find_scenarios([tmp_path, tmp_path / "b.yaml", tmp_path / "notes.txt"])
     assert found == [tmp_path / name for name in ("a.yml", "b.yaml", "notes.txt", "sub/c.yaml")]
-    with pytest.raises(UsageError, match=r"there is no scenario \(\*\.yaml\) in this folder"):
-        find_scenarios([tmp_path / "empty"])
+    for name in ("empty", "fixtures", "profiles"):
+        with pytest.raises(UsageError, match=r"there is no scenario \(\*\.yaml\) in this folder"):
+            find_scenarios([tmp_path / name])
     with pytest.raises(UsageError, match="there is no such file or folder"):
         find_scenarios([tmp_path / "none"])
 

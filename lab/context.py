@@ -6,6 +6,7 @@ exception is the token by which a started program's processes are found again (l
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 from lab.clock import Clock, wall_ms
@@ -21,6 +22,7 @@ class RunContext:
 
     def __init__(self, seed: int, clock: Clock, journal: Journal, secret_seed: int | None = None) -> None:
         self.seed = seed
+        self._life = 1
         self._secret_seed = seed if secret_seed is None else secret_seed
         self.clock = clock
         self.journal = journal
@@ -29,7 +31,13 @@ class RunContext:
 
     def draws(self, actor: str, purpose: str) -> Draws:
         """A fresh sub-stream; whoever asks keeps it, since asking again starts it again."""
-        return Draws(self.seed, actor, purpose)
+        return Draws(self.seed, actor if self._life == 1 else f"{actor} life {self._life}", purpose)
+
+    def for_life(self, life: int) -> RunContext:
+        """The same run for a program's life number `life`, from 1: one that was started again draws anew."""
+        again = copy.copy(self)
+        again._life = life
+        return again
 
     def secret_draws(self, actor: str, purpose: str) -> Draws:
         """A sub-stream for tokens and keys: on the real clock nobody who knows the run's seed can guess it."""

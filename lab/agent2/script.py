@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from lab.agent2.beats import Beat, EmitLine, LineType, StreamName
@@ -73,8 +74,12 @@ def load_script(path: Path) -> Script:
     return parse_script(text, str(path), _shown(path))
 
 
+@lru_cache(maxsize=64)
 def parse_script(text: str, file: str, shown: str | None = None) -> Script:
-    """The script `text`, which errors call `file` and the sources of its lines `shown` (else `file`)."""
+    """The script `text`, which errors call `file` and the sources of its lines `shown` (else `file`).
+
+    The same text is read once: those who run one scenario thousands of times would read it each time.
+    """
     root = read_marks(text, file)
     members = root.members("a script", _WORDS, ("script", "about", "steps"))
     steps = StepReader(shown or file)

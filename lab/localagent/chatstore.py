@@ -128,20 +128,17 @@ class ChatStore:
                 raw = _file(place, name).read_bytes()
             except FileNotFoundError:
                 return
-        for line in raw.split(b"\n"):
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict):
-                yield record
+        yield from _parsed(raw)
 
     def _make_room(self, place: Path, name: str) -> None:
         """Forget the oldest files beyond the cap, but none of a chat that is open."""
         busy = {*self._open, *(conversation for conversation, _ in self._open.values()), name}
-        files = sorted(place.glob("*.jsonl"), key=lambda path: (path.stat().st_mtime_ns, path.name))
-        old = [path for path in files if path.stem not in busy]
-        for path in old[: max(0, len(files) + (name not in {file.stem for file in files}) - self._cap)]:
+        files = list(place.glob("*.jsonl"))
+        over = len(files) + (name not in {file.stem for file in files}) - self._cap
+        if over <= 0:
+            return
+        old = sorted((path for path in files if path.stem not in busy), key=lambda path: (_last_ts(path), path.name))
+        for path in old[:over]:
             path.unlink()
 
 
@@ -161,6 +158,26 @@ def _file(place: Path, name: str) -> Path:
     if not _UUID.fullmatch(name):
         raise ChatStoreError("a chat needs a UUID as its job's and its conversation's id")
     return place / f"{name}.jsonl"
+
+
+def _last_ts(path: Path) -> str:
+    """The time that its last record bears: the file system's own knows nothing of the run's clock."""
+    latest = ""
+    for record in _parsed(path.read_bytes()):
+        ts = record.get("ts")
+        if isinstance(ts, str):
+            latest = ts
+    return latest
+
+
+def _parsed(raw: bytes) -> Iterator[Mapping[str, object]]:
+    for line in raw.split(b"\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield record
 
 
 def _append(path: Path, record: Mapping[str, object]) -> None:

@@ -32,6 +32,13 @@ class Workspace:
 
     workspace_id: str
     path: str
+    folder: str = ""
+    """Where its files are, when they are not at `path`: what is announced need not depend on where a run lies."""
+
+    @property
+    def files(self) -> Path:
+        """The folder that is listed."""
+        return Path(self.folder or self.path)
 
     @property
     def path_digest(self) -> bytes:

@@ -43,7 +43,7 @@ class FileLists:
         # CH-036: a ref of another workspace.
         if workspace.workspace_id != workspace_id:
             return refused("forbidden")
-        entries = _entries(Path(workspace.path), folder)
+        entries = _entries(workspace.files, folder)
         if entries is None:
             return refused("not_found")
         body = self._body(workspace, folder, entries, max_bytes)

@@ -13,6 +13,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,6 +86,12 @@ class SchemaBreak:
 
     keyword: str
     path: str
+
+
+@lru_cache(maxsize=16)
+def contract_of(folder: Path, revision: str) -> Contract:
+    """The contract of a folder at a revision, compiled once in this process; see `Contract.load`."""
+    return Contract.load(folder, revision)
 
 
 class Contract:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,12 @@ class TypeRule:
     direction: str
     signed: bool
     control: bool
+
+
+@lru_cache(maxsize=16)
+def schemas_of(folder: Path, revision: str) -> Schemas:
+    """The schemas of a folder at a revision, compiled once for all taps of this process; see `Schemas`."""
+    return Schemas(folder, revision)
 
 
 class Schemas:

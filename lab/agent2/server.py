@@ -20,13 +20,13 @@ from typing import Generic, TypeVar
 from aiohttp import HttpVersion11, web
 
 from lab.agent2.beats import StreamName
-from lab.agent2.engine import DEFAULT_REASON, ID, Answer, Engine, refusal
+from lab.agent2.engine import ID, Answer, Engine, refusal
 from lab.agent2.feed import Reader
 from lab.agent2.job import MetadataFrame
 from lab.bearer import bears
 from lab.context import RunContext
 from lab.errors import EnvironmentFault, MisuseError
-from lab.journal.events import Agent2Request, Agent2Stream, Event, JsonObject
+from lab.journal.events import Agent2Request, Agent2Stream, Event, JsonObject, digest
 
 # A2-001: everything lies below this path
 PREFIX = "/local/v1"
@@ -155,14 +155,19 @@ class Agent2Server:
     async def _health(self, request: web.Request) -> web.StreamResponse:
         await asyncio.sleep(self._health_delay)
         # A2-006: below /local/v1 and beside it. A2-002: whether a token came along is told in the journal.
-        facts = {"authorization": "Authorization" in request.headers, "kinds": list(self._engine.kinds)}
-        return self._answer(request, _route(request), self._engine.health(), facts=facts)
+        answer = self._engine.health()
+        facts = {"authorization": "Authorization" in request.headers, "kinds": answer.body.get("kinds")}
+        return self._answer(request, _route(request), answer, facts=facts)
 
     async def _start_job(self, request: web.Request) -> web.StreamResponse:
         body = await _json(request)
         answer = self._engine.start_untrusted(body, self._ctx.now())
         given = body if isinstance(body, dict) else {}
-        facts = {"kind": _word(given.get("kind"))} if "kind" in given else {}
+        facts: dict[str, object] = {"kind": _word(given.get("kind"))} if "kind" in given else {}
+        root = given.get("workspaceRoot")
+        if isinstance(root, str):
+            # A2-008: a path is never written down
+            facts["root"] = digest("workspaceRoot", root)["sha256"]
         return self._answer(request, _route(request), answer, _id(given.get("jobId")), facts)
 
     async def _job_state(self, request: web.Request) -> web.StreamResponse:
@@ -173,8 +178,10 @@ class Agent2Server:
         job_id = request.match_info["id"]
         body = await _json(request) if request.can_read_body else None
         answer = self._engine.cancel_untrusted(job_id, body, self._ctx.now())
-        reason = body.get("reason", DEFAULT_REASON) if isinstance(body, dict) else DEFAULT_REASON
-        return self._answer(request, _route(request), answer, _id(job_id), {"reason": _word(reason)})
+        reason = body.get("reason") if isinstance(body, dict) else None
+        # A2-010: whether the caller said why; what is no plain word is not written down
+        facts = {"reason": None if reason is None else _word(reason) or "other"}
+        return self._answer(request, _route(request), answer, _id(job_id), facts)
 
     async def _decide(self, request: web.Request) -> web.StreamResponse:
         body = await _json(request)

@@ -7,8 +7,9 @@ Never will: be the real gateway; it is a model of the gateway's rules.
 
     jobs, relay, follow   pure: what a gateway knows of jobs, requests and a stream
     approvals             pure: the tokens of approval.decision
-    core                  pure: all connections of one gateway
+    core, news            pure: all connections of one gateway, and what it tells
     frame_faults          frame faults at the one place that sees frames
+    witness               what its sockets carry and its core tells, written into the journal
     socket, server        the WebSocket shell: one socket, and all of them
     control               the HTTP API of a gateway that runs on its own
 """

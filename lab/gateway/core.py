@@ -7,11 +7,12 @@ told as news, in order; content is in an `Answer` only.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from lab.gateway.jobs import CallRefused, Job, Order, refuse_unsupported
-from lab.gateway.relay import Answer, ContentRelay
+from lab.gateway.news import ContentNews, JobNews, News, SessionNews, UndeliveredNews
+from lab.gateway.relay import ContentRelay
 from lab.protocol.contract import Contract
 from lab.protocol.events import (
     BecameReady,
@@ -45,48 +46,6 @@ HANDLED = frozenset(
     }
 )
 """Data types that this gateway takes; any other that an agent may send is acked rejected (WS-076)."""
-
-
-# News
-
-
-@dataclass(frozen=True)
-class SessionNews:
-    """A session changed: ready, resumed, ended, v1, or peer-error. `detail` holds capabilities, numbers and codes."""
-
-    conn: str
-    agent_id: str
-    state: str
-    session_id: str | None = None
-    detail: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class JobNews:
-    """A job was answered, moved, or ended."""
-
-    job: Job
-
-
-@dataclass(frozen=True)
-class ContentNews:
-    """A content request is over."""
-
-    answer: Answer
-
-
-@dataclass(frozen=True)
-class UndeliveredNews:
-    """A data frame of this gateway has no ack, or went with its session."""
-
-    conn: str
-    type: str
-    seq: int | None
-    code: str
-    job_id: str | None = None
-
-
-News = SessionNews | JobNews | ContentNews | UndeliveredNews
 
 
 @dataclass
@@ -216,6 +175,13 @@ class GatewayCore:
             self._touch(conn)
             self._handle(conn, connection, connection.handle_timeout(now), now)
         self._news.extend(ContentNews(answer) for answer in self._relay.handle_timeout(now))
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether anybody is connected, or a frame or a request of its callers waits for its end."""
+        outboxes = [agent.outbox for agent in self._agents.values() if agent.outbox is not None]
+        unacked = any(outbox.session.outbound.unacked() or outbox.session.outbound.queued for outbox in outboxes)
+        return bool(self._connections) or unacked or self._relay.next_timeout() is not None
 
     def is_ready(self, agent_id: str) -> bool:
         """Whether the agent has a READY connection."""

@@ -42,7 +42,7 @@ class FrameFaults:
 
     def pass_frame(self, frame: Frame, sender: str) -> Passage:
         """The passage of a frame that `sender` sent."""
-        fired = self.watch.see(self._seen(frame, sender))
+        fired = self.watch.see(self.seen(frame, sender))
         on_frame = [fault for fault in fired if FAULT_KINDS[fault.kind].acts is Acts.FRAME]
         on_link = tuple(fault for fault in fired if FAULT_KINDS[fault.kind].acts is Acts.LINK)
         if not on_frame:
@@ -50,7 +50,8 @@ class FrameFaults:
         fate = {"drop": "dropped", "hold": "delayed"}.get(on_frame[0].kind, "passed")
         return Passage(fate, on_frame[0], on_link)
 
-    def _seen(self, frame: Frame, sender: str) -> SeenFrame:
+    def seen(self, frame: Frame, sender: str) -> SeenFrame:
+        """A frame as an anchor sees it; frames have to be shown in order, since an ack is told by what it acks."""
         if frame.msg_id is not None and frame.type is not None:
             _remember(self._types, frame.msg_id, frame.type)
         if frame.type == "content.request" and frame.request_id is not None:

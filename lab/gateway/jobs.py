@@ -38,13 +38,14 @@ class Order:
         return str(self.options.get("conversationId", self.job_id))
 
     def payload(self) -> dict[str, Any]:
-        """The payload of its job.assign (CP-016, TY-009)."""
+        """The payload of its job.assign (TY-009)."""
         payload: dict[str, Any] = {
             "jobId": self.job_id,
             "kind": self.kind,
             "inputs": [{"inline": text, "transient": True} for text in self.inputs],
         }
-        if self.incident is not None:
+        # CP-016: a chat belongs to no incident.
+        if self.incident is not None and self.kind != "chat":
             payload["incidentRef"] = {"id": self.incident}
         if self.repo is not None:
             payload["repoRef"] = {"repoId": self.repo}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
@@ -19,23 +19,16 @@ from lab.bearer import bears
 from lab.context import RunContext
 from lab.errors import EnvironmentFault
 from lab.faults.plan import Fault
-from lab.gateway.core import ContentNews, GatewayCore, JobNews, News, SessionNews
+from lab.gateway.core import GatewayCore
 from lab.gateway.frame_faults import FrameFaults, Passage, tampered
-from lab.gateway.jobs import CallRefused, job_state
+from lab.gateway.jobs import CallRefused
+from lab.gateway.news import ContentNews, News
 from lab.gateway.relay import Answer
 from lab.gateway.socket import PARTING_SECONDS, Behind, CountingConnection, GatewaySocket, RawMessage
+from lab.gateway.witness import GatewayWitness
 from lab.journal.events import (
-    CallFailed,
-    FaultFired,
     Frame,
-    JobMoved,
     LoopLag,
-    SessionChanged,
-    SocketClosed,
-    SocketOpened,
-    SocketRefused,
-    TextMessage,
-    Undelivered,
 )
 from lab.protocol.connection import PING, PONG
 from lab.protocol.events import Close, Output, Transmit
@@ -82,9 +75,8 @@ class GatewayServer:
         self.faults = FrameFaults()
         self.strike_link: LinkStrike | None = None
         self._ctx = ctx
-        self._tap = tap
-        self._content_tap = content_tap
         self._agent_names = dict(agents)
+        self._witness = GatewayWitness(ctx, name, tap, content_tap, self._agent_names, tokens)
         self._tokens = dict(tokens)
         self._host, self._port = host, port
         self._server: Server | None = None
@@ -98,6 +90,7 @@ class GatewayServer:
 
     async def start(self) -> None:
         """Listen. A port that is taken raises `EnvironmentFault`."""
+        self._witness.watch_log()
         quiet = logging.getLogger("lab.gateway.websockets")
         quiet.disabled = True
         try:
@@ -134,6 +127,7 @@ class GatewayServer:
         Safe to call again. A peer that does not read, or never finished its upgrade, does not hold it up.
         """
         self._closed = True
+        self._witness.close(self.core)
         self._disarm()
         for held in self._held.values():
             held.cancel()
@@ -174,7 +168,7 @@ class GatewayServer:
         agent_id = self._agent_of(given)
         if agent_id is None:
             reason = "no credential" if not given else "an unknown credential"
-            self._ctx.journal.record(self.name, SocketRefused(HTTPStatus.UNAUTHORIZED, reason))
+            self._witness.refused(HTTPStatus.UNAUTHORIZED, reason)
             return connection.respond(HTTPStatus.UNAUTHORIZED, "A valid Bearer credential is required.\n")
         connection.username = agent_id
         return None
@@ -194,8 +188,7 @@ class GatewayServer:
         conn = self.core.connect(agent_id, self._ctx.now())
         assert isinstance(websocket, CountingConnection)
         socket = self._sockets[conn] = GatewaySocket(conn, agent_id, websocket, self._ctx.fail)
-        target = websocket.request.path if websocket.request is not None else ""
-        self._guard(lambda: self._record_opened(conn, target, agent_id))
+        self._guard(lambda: self._open(conn, agent_id, websocket.request))
         try:
             async for message in websocket:
                 self._guard(lambda message=message: self._on_message(socket, message))  # type: ignore[misc]
@@ -204,18 +197,13 @@ class GatewayServer:
         finally:
             # Before anything is waited for: nothing is written any more to a socket that is gone.
             del self._sockets[conn]
-            self._guard(lambda: self._record_closed(socket))
+            self._guard(lambda: self._witness.closed(socket))
             self._guard(lambda: self._after(lambda now: self.core.closed(conn, now)))
             await socket.end()
 
-    def _record_opened(self, conn: str, target: str, agent_id: str) -> None:
-        path, canaries = target.partition("?")[0], self._tap.canaries_in(target)
-        self._ctx.journal.record(self.name, SocketOpened(conn, path, self._agent_names[agent_id], canaries))
+    def _open(self, conn: str, agent_id: str, request: Request | None) -> None:
+        self._witness.opened(conn, agent_id, request)
         self._rearm()
-
-    def _record_closed(self, socket: GatewaySocket) -> None:
-        code, by = socket.closing()
-        self._ctx.journal.record(self.name, SocketClosed(socket.conn, code, by))
 
     def _guard(self, action: Callable[[], None]) -> None:
         try:
@@ -225,14 +213,14 @@ class GatewayServer:
 
     def _on_message(self, socket: GatewaySocket, message: str | bytes) -> None:
         if message in (PING, PONG):
-            self._note_text(socket, "la-to-cp", str(message))
+            self._witness.text(socket.conn, "la-to-cp", str(message))
             self._receive(socket.conn, message)
             return
-        frame = self._judge(socket.conn, "la-to-cp", message)
+        frame = self._witness.judge(socket.conn, "la-to-cp", message)
         passage = self.faults.pass_frame(frame, self._agent_names[socket.agent_id])
-        cause = self._record_frame(frame, passage)
-        if passage.fate != "dropped":
-            self._note_body(frame, message, cause)
+        cause = self._witness.frame(frame, passage)
+        if passage.fate == "passed":
+            self._witness.body(frame, message, cause)
         self._deliver(socket, message, frame, passage)
         for fault in passage.link_faults:
             self._strike(fault, socket.peer_port, None)
@@ -240,53 +228,31 @@ class GatewayServer:
     def _deliver(self, socket: GatewaySocket, message: str | bytes, frame: Frame, passage: Passage) -> None:
         if passage.fate == "dropped":
             return
-        if passage.fate == "delayed":
-            self._later(passage.fault, lambda: self._receive(socket.conn, message))
+        if passage.fault is not None and passage.fate == "delayed":
+            self._later(passage.fault, lambda fault: self._receive_held(socket.conn, message, frame, fault))
             return
         self._receive(socket.conn, message)
         if passage.fault is not None and passage.copies:
-            self._record_copy(frame, passage.fault)
+            self._witness.copy(frame, passage.fault)
             self._receive(socket.conn, message)
 
     def _receive(self, conn: str, message: str | bytes) -> None:
         if conn in self._sockets:
             self._after(lambda now: self.core.receive_untrusted(conn, message, now))
 
-    def _later(self, fault: Fault | None, action: Callable[[], None]) -> None:
-        seconds = fault.seconds if fault is not None and fault.seconds is not None else 0.0
+    def _receive_held(self, conn: str, message: str | bytes, frame: Frame, fault: Fault) -> None:
+        if conn in self._sockets:
+            self._witness.body(frame, message, self._witness.released(frame, fault))
+            self._receive(conn, message)
+
+    def _later(self, fault: Fault, action: Callable[[Fault], None]) -> None:
         key = object()
 
         def act() -> None:
             del self._held[key]
-            self._guard(action)
+            self._guard(lambda: action(fault))
 
-        self._held[key] = asyncio.get_running_loop().call_later(seconds, act)
-
-    # Judging and recording
-
-    def _judge(self, conn: str, direction: str, message: str | bytes) -> Frame:
-        return self._tap.judge(conn, direction, message, self._ctx.now())
-
-    def _record_frame(self, frame: Frame, passage: Passage) -> int:
-        fault = passage.fault
-        event = frame if fault is None else replace(frame, fate=passage.fate, fault=fault.id)
-        entry = self._ctx.journal.record(self.name, event)
-        if fault is not None:
-            self._ctx.journal.record(
-                self.name, FaultFired(fault.id, fault.kind, fault.target, {"frame": entry.n}), entry.n
-            )
-        return entry.n
-
-    def _record_copy(self, frame: Frame, fault: Fault) -> None:
-        self._ctx.journal.record(self.name, replace(frame, fate="copied", fault=fault.id))
-
-    def _note_body(self, frame: Frame, message: str | bytes, cause: int) -> None:
-        body = self._content_tap.see(frame, message)
-        if body is not None:
-            self._ctx.journal.record(self.name, body, cause)
-
-    def _note_text(self, socket: GatewaySocket, direction: str, text: str) -> None:
-        self._ctx.journal.record(self.name, TextMessage(socket.conn, direction, text, len(text)))
+        self._held[key] = asyncio.get_running_loop().call_later(fault.seconds or 0.0, act)
 
     # What the core wants
 
@@ -310,34 +276,37 @@ class GatewayServer:
         if isinstance(output, Close):
             socket.put(output)
         elif output.text in (PING, PONG):
-            self._note_text(socket, "cp-to-la", output.text)
+            self._witness.text(socket.conn, "cp-to-la", output.text)
             socket.put(output)
         else:
             self._write_frame(socket, output)
 
     def _write_frame(self, socket: GatewaySocket, output: Transmit) -> None:
-        frame = self._judge(socket.conn, "cp-to-la", output.text)
+        frame = self._witness.judge(socket.conn, "cp-to-la", output.text)
         passage = self.faults.pass_frame(frame, self.name)
         if passage.tampers:
             output = Transmit(tampered(output.text))
-            frame = self._judge(socket.conn, "cp-to-la", output.text)
-        cause = self._record_frame(frame, passage)
+            frame = self._witness.judge(socket.conn, "cp-to-la", output.text)
+        cause = self._witness.frame(frame, passage)
         behind = self._striker(socket, passage.link_faults)
         if passage.fate == "dropped":
             # What strikes behind a lost frame strikes where it would have ended.
             socket.put(None, behind)
             return
-        self._note_body(frame, output.text, cause)
-        if passage.fate == "delayed":
-            self._later(passage.fault, lambda: self._put_held(socket, output, behind))
+        self._witness.body(frame, output.text, cause)
+        if passage.fault is not None and passage.fate == "delayed":
+            self._later(passage.fault, lambda fault: self._put_held(socket, output, behind, frame, fault))
             return
         socket.put(output, behind)
         if passage.fault is not None and passage.copies:
-            self._record_copy(frame, passage.fault)
+            self._witness.copy(frame, passage.fault)
             socket.put(output)
 
-    def _put_held(self, socket: GatewaySocket, output: Transmit, behind: Behind | None) -> None:
+    def _put_held(
+        self, socket: GatewaySocket, output: Transmit, behind: Behind | None, frame: Frame, fault: Fault
+    ) -> None:
         if socket.conn in self._sockets:
+            self._witness.released(frame, fault)
             socket.put(output, behind)
 
     def inject(self, agent_id: str, message: str | bytes, fault: Fault) -> None:
@@ -345,8 +314,8 @@ class GatewayServer:
         sockets = [socket for socket in self._sockets.values() if socket.agent_id == agent_id]
         if not sockets:
             raise CallRefused("AGENT_OFFLINE", "the agent has no connection")
-        frame = self._judge(sockets[-1].conn, "cp-to-la", message)
-        self._record_frame(frame, Passage(fault=fault))
+        frame = self._witness.judge(sockets[-1].conn, "cp-to-la", message)
+        self._witness.frame(frame, Passage(fault=fault))
         sockets[-1].put(RawMessage(message))
 
     def _striker(self, socket: GatewaySocket, faults: tuple[Fault, ...]) -> Behind | None:
@@ -389,28 +358,12 @@ class GatewayServer:
         # A clock that reads a hair less than what was asked for would find nothing due, for ever.
         self._guard(lambda: self._after(lambda now: self.core.handle_timeout(max(now, due))))
 
-    # News
-
     def _tell(self, news: News) -> None:
-        journal = self._ctx.journal
-        match news:
-            case SessionNews():
-                name = self._agent_names[news.agent_id]
-                journal.record(self.name, SessionChanged(news.conn, news.state, name, news.session_id, news.detail))
-            case ContentNews():
-                self._answered(news.answer)
-            case JobNews():
-                # The frames that moved the job are in the journal already; this wakes whoever waits for it.
-                journal.record(self.name, JobMoved(news.job.job_id, job_state(news.job)))
-            case _:
-                journal.record(self.name, Undelivered(news.conn, news.seq, news.type, news.code))
-
-    def _answered(self, answer: Answer) -> None:
-        if answer.code is not None:
-            self._ctx.journal.record(self.name, CallFailed("content", answer.code, request_id=answer.request_id))
-        future = self._answers.pop(answer.request_id, None)
-        if future is not None and not future.done():
-            future.set_result(answer)
+        self._witness.news(news)
+        if isinstance(news, ContentNews):
+            future = self._answers.pop(news.answer.request_id, None)
+            if future is not None and not future.done():
+                future.set_result(news.answer)
 
     async def content(self, agent_id: str, kind: str, ref: str) -> Answer:
         """Ask an agent for content and wait for its answer or its failure. Raises `CallRefused`."""

@@ -85,7 +85,10 @@ class RunEnded(Event):
 @_event
 @dataclass(frozen=True)
 class ParticipantDeclared(Event):
-    """A participant takes part. `role` gateway, agent2, local_agent; `how` double, reference, command or attach."""
+    """A participant takes part. `role` gateway, agent2, local_agent; `how` double, reference, command or attach.
+
+    `facts` of a local agent: {agentId, roots? (by workspaceId the SHA-256 of each form of its path)}.
+    """
 
     kind: ClassVar[str] = "participant"
     name: str
@@ -133,6 +136,15 @@ class LoopLag(Event):
 
     kind: ClassVar[str] = "loop.lag"
     seconds: float
+
+
+@_event
+@dataclass(frozen=True)
+class SecretsDrawn(Event):
+    """The canaries, by id, that stand for keys in what agent2 or the user says: an agent has to mask them."""
+
+    kind: ClassVar[str] = "secrets"
+    canaries: tuple[str, ...]
 
 
 # Faults and links
@@ -218,7 +230,8 @@ class LinkChanged(Event):
 class SocketOpened(Event):
     """A WebSocket upgrade was accepted; `path` is the request's path without its query, `agent` a participant.
 
-    `canaries` are the ids of those found in the request's whole target.
+    `canaries` are the ids of those found in the request's whole target. `credential` is what came with it: ok (the one
+    of `agent`), none, unknown, or empty where nobody looked.
     """
 
     kind: ClassVar[str] = "socket.opened"
@@ -226,6 +239,7 @@ class SocketOpened(Event):
     path: str
     agent: str = ""
     canaries: tuple[str, ...] = ()
+    credential: str = ""
 
 
 @_event
@@ -267,8 +281,9 @@ class Frame(Event):
     """A message on a gateway socket, judged from its raw bytes before redaction.
 
     `direction` is la-to-cp or cp-to-la. `fate` tells what the lab then did with it: passed, dropped, delayed
-    (held, then passed) or copied (an extra copy made by fault `fault`). Envelope members keep their names;
-    one that is not of its form is None. `payload` holds metadata and digests. `facts` are the tap's verdicts:
+    (held back by fault `fault`), released (the delayed frame once more, where it was let go; not there when its socket
+    had gone) or copied (an extra copy made by the fault). Envelope members keep their names; one that is not of its
+    form is None. `payload` holds metadata and digests. `facts` are the tap's verdicts:
 
     parse        "ok" or why the text is no JSON object; without "ok" only `canaries` stands beside it
     size         "ok" or frame_too_large
@@ -281,9 +296,12 @@ class Frame(Event):
     signature    {present, verified, bound, equal, nonce, skewMs} or None where the type is not signed
     canaries     [{id, place}]
     decoded      decoded bytes of a chunk's data
+    v1           true where schemaVersion does not stand in it: a message of v1
     ping         ping or pong for a JSON form of the liveness messages; only `parse` stands beside it
     skewMs       how far the wall clock is ahead of a register's or hello's own time (the farther of ts and clock)
     inlineChars  characters of the longest inline input of a job.assign
+    token        of an approval.decision: {form ("ok" or why it is no token), verified (a trusted key signed it), equal
+                 (it allows exactly this decision, for this tenant), leftMs (until it ends; negative once it has)}
     """
 
     kind: ClassVar[str] = "frame"
@@ -306,6 +324,11 @@ class Frame(Event):
     payload: JsonObject = field(default_factory=dict)
     facts: JsonObject = field(default_factory=dict)
 
+    @property
+    def by_lab(self) -> bool:
+        """Whether the lab wrote it here once more: its sender's own frame stands in an earlier entry."""
+        return self.fate in ("copied", "released") and self.fault is not None
+
 
 @_event
 @dataclass(frozen=True)
@@ -315,7 +338,9 @@ class BodyAnswered(Event):
     `content` is the kind asked for, `ref` the hash of the ref, `status` ok, error, not_found or forbidden.
     `ref` and `next` are SHA-256 in hex. An answer that is not ok has `facts` {errorCode}; one that is has
     {total ("ok" or differs, against totalBytes), canaries? (ids that stand in clear in the body), schema} and
-    for job.stream {events: [{i, sha256, chars}], done, next (digest of nextRef)},
+    for job.stream {events: [{i, sha256, chars}], done, next (digest of nextRef), nextAlike?} (characters that
+    nextRef has in common, place by place, with the nearest of the job's earlier cursors; absent for the first of them,
+    and for one that is handed out again),
     for chat.session {turns: [{role, sha256, chars}], truncated}.
     """
 
@@ -366,11 +391,17 @@ class JobAssigned(Event):
 @_event
 @dataclass(frozen=True)
 class JobMoved(Event):
-    """The gateway double's idea of a job changed: accepted, rejected, a state of job.event, ended."""
+    """The gateway double's idea of a job changed: accepted, rejected, a state of job.event, ended.
+
+    `events` and `results` count the job.event and job.result frames that its caller was told of so far; None where
+    nobody counted.
+    """
 
     kind: ClassVar[str] = "job.moved"
     job_id: str
     state: str
+    events: int | None = None
+    results: int | None = None
 
 
 @_event
@@ -420,6 +451,28 @@ class Undelivered(Event):
     code: str
 
 
+@_event
+@dataclass(frozen=True)
+class GatewayLogged(Event):
+    """A line that a gateway double logged, as digest, with the canaries found in it."""
+
+    kind: ClassVar[str] = "gateway.logged"
+    line: Digest
+    canaries: tuple[str, ...] = ()
+
+
+@_event
+@dataclass(frozen=True)
+class GatewayKept(Event):
+    """What a gateway double still held at its end, with every frame acked, every request over and nobody connected.
+
+    `canaries` are [{id, place}], a place being the names on the way to it; None where something was still in flight.
+    """
+
+    kind: ClassVar[str] = "gateway.kept"
+    canaries: tuple[JsonObject, ...] | None = None
+
+
 # agent2's witness
 
 
@@ -428,9 +481,10 @@ class Undelivered(Event):
 class Agent2Request(Event):
     """A request that agent2 answered (or began to answer). `route` is the template, never the raw path.
 
-    `facts` by route: {authorization, kinds?} of health (whether a token came, which kinds were told), {kind} of
-    POST /jobs, {reason} of a cancel, {approvalId, decision}, {accepts_sse} of a stream; on any of them
-    {canaries} (ids found in the request's target). A request without a good token has 401 and no other fact.
+    `facts` by route: {authorization, kinds?} of health (whether a token came, which kinds were told), {kind, root?} of
+    POST /jobs (`root` is the SHA-256 of workspaceRoot), {reason} of a cancel (None when the body had none),
+    {approvalId, decision}, {accepts_sse} of a stream; on any of them {canaries} (ids found in the request's target).
+    A request without a good token has 401 and no other fact.
     """
 
     kind: ClassVar[str] = "agent2.request"
@@ -507,7 +561,10 @@ class Agent2Stream(Event):
 @_event
 @dataclass(frozen=True)
 class SutChanged(Event):
-    """The SUT's life: started, exited, stopping, stopped, killed, attached. `detail` holds an exit code or signal."""
+    """The SUT's life: started, exited, stopping, stopped, killed, attached. `detail` holds an exit code or signal.
+
+    By a fault's order it is crashed (and started again), or paused and then went-on.
+    """
 
     kind: ClassVar[str] = "sut"
     name: str
@@ -527,6 +584,34 @@ class SutOutput(Event):
     canaries: tuple[str, ...] = ()
 
 
+@_event
+@dataclass(frozen=True)
+class SutFile(Event):
+    """A file or folder of the SUT's state, as it lay there when the SUT had ended.
+
+    `path` is relative to the state's folder, with `*` for a name that may be content; `mode` the permission bits.
+    `canaries` are the ids of those found in a file, None where nobody looked (a folder, a link, beyond the bounds).
+    """
+
+    kind: ClassVar[str] = "sut.file"
+    name: str
+    path: str
+    folder: bool
+    mode: int
+    canaries: tuple[str, ...] | None = None
+
+
+@_event
+@dataclass(frozen=True)
+class ConnectionLeft(Event):
+    """A client still held its end of a connection through a link, `seconds` after every agent had been ended."""
+
+    kind: ClassVar[str] = "connection.left"
+    link: str
+    conn: str
+    seconds: float
+
+
 # The driver
 
 
@@ -541,6 +626,15 @@ class StreamPage(Event):
     fresh: int
     total: int
     done: bool
+
+
+@_event
+@dataclass(frozen=True)
+class StreamOver(Event):
+    """The driver's caller was told that a job's stream is over, without an error."""
+
+    kind: ClassVar[str] = "stream.over"
+    job_id: str
 
 
 @_event

@@ -23,6 +23,9 @@ EARLY = 0.2
 NOTICED_WITHIN = 2.0
 """Seconds by which agent2 may notice late that a link tore a reader away."""
 
+LET_GO_WITHIN = 3.0
+"""Seconds from a job's result to the end of its streams; the documents name no time."""
+
 REOPENED_WITHIN = MOST_ATTEMPTS * RETRY_SECONDS + 2.0
 """Seconds from a broken stream to the next attempt at most: the longest wait, and what a machine needs."""
 
@@ -39,6 +42,9 @@ def _agent2_client(view: JournalView) -> Judgement:
         for name in ("events", "stream"):
             streams = [(entry, stream) for entry, stream in job.streams if stream.stream == name]
             _judge_reopening(tally, view, job, name, streams)
+            _judge_left_open(tally, view, job, name, streams)
+        _judge_given_up(tally, view, job)
+        _judge_retries(tally, view, job)
     return tally.judgement()
 
 
@@ -59,6 +65,21 @@ def _odd_request(request: Agent2Request) -> tuple[str, str] | None:
         # A2-021
         return f"{name} without Accept: text/event-stream", "that header"
     return None
+
+
+def _judge_retries(tally: Tally, view: JournalView, job: Job) -> None:
+    """A2-045: a job that agent2 refused has failed, and is not tried again."""
+    refused = next((entry for entry, request in job.posts if request.status >= 300), None)
+    again = next((entry for entry, _ in job.posts if refused is not None and entry.n > refused.n), None)
+    if refused is None or any(entry.n < refused.n for entry, request in job.posts if request.status < 300):
+        return
+    who = view.agent_of_job(job)
+    if again is None:
+        tally.held()
+    elif view.agent_process_changed(who, refused.t, again.t) or not view.quiet(refused.t, again.t):
+        tally.unsure()
+    else:
+        tally.broken(who, "a job that agent2 refused posted again", "one POST /jobs", (refused.n, again.n))
 
 
 def _judge_reopening(
@@ -102,6 +123,47 @@ def _judge_attempt(
         tally.held()
 
 
+def _judge_given_up(tally: Tally, view: JournalView, job: Job) -> None:
+    """A2-042: a job does not fail at the first break of its events stream."""
+    result = next((one for one in job.results if one.frame.payload.get("errorCode") == "infra"), None)
+    if result is None:
+        return
+    changes = [(entry, one) for entry, one in job.streams if one.stream == "events" and entry.n < result.n]
+    refused = any(request.status >= 400 and entry.n < result.n for entry, request in job.requests)
+    ended = any(state.state in ENDS and entry.n < result.n for entry, state in job.states)
+    if [one.change for _, one in changes] != ["opened", "broken"] or refused or ended or job.cancels:
+        return
+    broken = changes[1][0]
+    if view.crashes or not view.quiet(changes[0][0].t, result.t):
+        tally.unsure()
+    else:
+        seen = "a job given up at the first break of its events stream"
+        tally.broken(view.agent_of_job(job), seen, f"again after {RETRY_SECONDS:g} s", (broken.n, result.n))
+
+
+def _judge_left_open(
+    tally: Tally, view: JournalView, job: Job, name: str, streams: list[tuple[Entry, Agent2Stream]]
+) -> None:
+    """LA-028, A2-061: a job's streams are let go with it."""
+    result = next(iter(job.results), None)
+    if result is None or not job.assigns:
+        return
+    for reader in sorted({one.reader for _, one in streams}):
+        opened = next(entry for entry, one in streams if one.reader == reader)
+        closed = next((entry for entry, one in streams if one.reader == reader and one.change != "opened"), None)
+        since = max(opened.t, result.t)
+        due = since + LET_GO_WITHIN
+        due += view.slack(since, due)
+        until = view.steps_end if view.steps_end is not None else view.end
+        if closed is not None and closed.t <= due:
+            tally.held()
+        elif not view.quiet(opened.t, due) or view.agent_process_changed(view.agent_of_job(job), opened.t, due):
+            tally.unsure()
+        elif until >= due:
+            seen = f"the {name} stream of a job open {due - since:.0f} s after its result"
+            tally.broken(view.agent_of_job(job), seen, "closed with the job", (opened.n, result.n))
+
+
 def _still_due(view: JournalView, job: Job, broken: Entry, due: float) -> bool:
     """Whether the agent still needed the stream until `due`: nothing had ended the job, and nobody the agent."""
     ended = any(state.state in ENDS and entry.t <= due for entry, state in job.states)
@@ -115,9 +177,9 @@ def _still_due(view: JournalView, job: Job, broken: Entry, due: float) -> bool:
 LAWS = (
     Law(
         LAW,
-        "An agent asks agent2 with its token, health without, and opens a broken stream again with patience",
+        "An agent asks agent2 with its token, takes a refusal, opens a broken stream again, and lets go with the job",
         LOCAL_AGENT,
-        ("A2-002", "A2-017", "A2-021", "A2-042", "A2-043"),
+        ("A2-002", "A2-017", "A2-021", "A2-042", "A2-043", "A2-044", "A2-045", "A2-061", "LA-028"),
         _agent2_client,
     ),
 )

@@ -14,6 +14,9 @@ ASSIGN = "job.assign"
 OPTIONS = "job.options"
 LONG_INLINE = "job.inline.16k"
 
+OPTIONAL = {"policy.check": "policy.check"}
+"""Types that an agent sends only where ready lists their capability (HS-032)."""
+
 LEGACY_INLINE = 4096
 """Characters that an inline may have without `job.inline.16k` (CP-004)."""
 
@@ -48,6 +51,7 @@ def _capabilities(view: JournalView) -> Judgement:
         if hello is not None:
             _judge_alike(tally, view, connection, register, hello)
         _judge_chat(tally, view, connection, register)
+        _judge_optional(tally, view, connection)
     return tally.judgement()
 
 
@@ -86,6 +90,24 @@ def _judge_chat(tally: Tally, view: JournalView, connection: Connection, registe
         tally.broken(who, f"{CHAT} announced", "not announced: agent2 did not list chat", (entry.n, register.n))
     else:
         tally.held()
+
+
+def _judge_optional(tally: Tally, view: JournalView, connection: Connection) -> None:
+    """HS-032: an optional feature is used only where both sides have it."""
+    listed = _announced_in(connection.ready)
+    for seen in connection.data(LOCAL_AGENT):
+        needed = OPTIONAL.get(seen.frame.type or "")
+        if needed is None:
+            continue
+        if listed is None:
+            tally.unsure()
+        elif needed in listed:
+            tally.held()
+        else:
+            entries = (connection.ready.n, seen.n) if connection.ready else (seen.n,)
+            used = f"{seen.frame.type}, though ready does not list {needed}"
+            tally.broken(view.agent_of(connection), used, "only what ready lists", entries)
+            return
 
 
 def _lists_chat(view: JournalView, agent2: str, facts: Mapping[str, Any]) -> bool:
@@ -169,9 +191,10 @@ def _revision(view: JournalView, connection: Connection) -> object:
 LAWS = (
     Law(
         "capabilities",
-        "An agent announces the same capabilities in register and hello, and chat only when agent2 listed it",
+        "An agent announces the same capabilities in register and hello, chat only when agent2 listed it, "
+        "and uses only what ready lists",
         LOCAL_AGENT,
-        ("CHAT-002", "CHAT-003", "HS-033", "HS-041", "HS-043"),
+        ("CHAT-002", "CHAT-003", "HS-032", "HS-033", "HS-041", "HS-043"),
         _capabilities,
     ),
     Law(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from lab.journal.events import Agent2Request, SocketOpened, SutOutput
+from lab.journal.events import Agent2Request, GatewayKept, GatewayLogged, SocketOpened, SutOutput
 from lab.laws.law import Judgement, Law, Tally
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, FrameAt
 from lab.laws.view import JournalView
@@ -36,6 +36,8 @@ def _content_stays(law: str, party: str, view: JournalView) -> Judgement:
                 )
             if not leaks:
                 tally.held()
+    if party == GATEWAY:
+        _judge_gateway(tally, view)
     if party == LOCAL_AGENT:
         _judge_output(tally, view)
         _judge_targets(tally, view)
@@ -53,7 +55,7 @@ def _judge_output(tally: Tally, view: JournalView) -> None:
     for entry in view.entries:
         if isinstance(entry.event, SutOutput):
             if entry.event.canaries:
-                # SEC-015, SEC-005: no content and no token in what a process prints
+                # SEC-002, SEC-005, SEC-015, SEC-019, A2-063: no content and no token in what a process prints
                 tally.broken(
                     entry.event.name,
                     f"canary {', '.join(entry.event.canaries)} on {entry.event.stream}",
@@ -62,6 +64,23 @@ def _judge_output(tally: Tally, view: JournalView) -> None:
                 )
             else:
                 tally.held()
+
+
+def _judge_gateway(tally: Tally, view: JournalView) -> None:
+    """SEC-001, SEC-004, CP-014: what passed through a gateway is neither logged nor kept."""
+    for entry in view.entries:
+        event = entry.event
+        if isinstance(event, GatewayLogged):
+            found, where = [*event.canaries], "its log"
+        elif isinstance(event, GatewayKept) and event.canaries is not None:
+            found = [f"{one['id']} at {one['place']}" for one in event.canaries]
+            where = "what it keeps"
+        else:
+            continue
+        if found:
+            tally.broken(entry.by, f"canary {', '.join(found)} in {where}", "no content there", (entry.n,))
+        else:
+            tally.held()
 
 
 def _judge_targets(tally: Tally, view: JournalView) -> None:
@@ -84,14 +103,17 @@ LAWS = (
         "content-stays-in-its-fields",
         "An agent puts no client content outside the content fields, nor into its output",
         LOCAL_AGENT,
-        ("WS-048", "WS-045", "SEC-003", "SEC-005", "SEC-006", "SEC-008", "SEC-009", "SEC-015", "SEC-019", "CHAT-028"),
+        (
+            *("WS-048", "WS-045", "SEC-002", "SEC-003", "SEC-005", "SEC-006", "SEC-008", "SEC-009"),
+            *("SEC-015", "SEC-019", "A2-063", "CHAT-028"),
+        ),
         partial(_content_stays, "content-stays-in-its-fields", LOCAL_AGENT),
     ),
     Law(
         "gateway-content-stays-in-its-fields",
-        "A gateway puts no client content outside the content fields",
+        "A gateway puts no client content outside the content fields, logs none and keeps none",
         GATEWAY,
-        ("WS-048", "WS-045", "SEC-002", "SEC-009"),
+        ("WS-048", "WS-045", "SEC-001", "SEC-002", "SEC-004", "SEC-009", "SEC-012", "CP-014"),
         partial(_content_stays, "gateway-content-stays-in-its-fields", GATEWAY),
     ),
 )

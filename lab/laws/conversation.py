@@ -53,6 +53,10 @@ def _judge_prompt(tally: Tally, view: JournalView, job: Job, assigned: JobAssign
     if due is not None and job.kind == "chat" and due["bytes"] > CHAT_PROMPT:
         _judge_too_long(tally, job, who, due)
         return
+    if due is not None and job.kind == "chat" and due["bytes"] == 0 and job.posts:
+        # CHAT-017: nothing is said in the user's name
+        tally.broken(who, "a chat without a text posted to agent2", "no POST", (job.posts[0][0].n,))
+        return
     accepted = next(((entry, state) for entry, state in job.states if state.prompt is not None), None)
     if accepted is None or accepted[1].prompt is None:
         return
@@ -62,7 +66,7 @@ def _judge_prompt(tally: Tally, view: JournalView, job: Job, assigned: JobAssign
     if due is None and (alone is None or not _same(alone, seen)):
         tally.unsure()
     elif due is not None and (due["bytes"] == 0 or due["bytes"] > OTHER_PROMPT):
-        # CHAT-017, LA-029: a sentence of its own, or a cut text
+        # LA-029: a sentence of its own, or a cut text
         tally.unsure()
     elif due is None or _same(seen, due):
         tally.held()
@@ -131,8 +135,7 @@ def _judge_turns(
     who = view.agent_of(view.connections[asked.frame.conn])
     due = [turn for job in jobs for turn in _turns_due(view, job, exchange, entry)]
     if body.facts.get("truncated") is True:
-        # CHAT-052: the oldest were cut; what is left cannot be counted from the front.
-        tally.unsure()
+        _judge_cut(tally, who, turns, due, (asked.n, entry.n))
         return
     place = 0
     for turn in turns:
@@ -153,6 +156,30 @@ def _judge_turns(
         tally.broken(who, f"no turn of {missing.role}", "each question and its answer", (asked.n, entry.n))
     else:
         tally.held()
+
+
+def _judge_cut(
+    tally: Tally, who: str, turns: list[Mapping[str, Any]], due: list[_Turn], entries: tuple[int, int]
+) -> None:
+    """CHAT-052, CHAT-053: the oldest turns were cut, so what is left is the end of what was said."""
+    if not turns:
+        # Not even the newest may have had room.
+        tally.unsure()
+        return
+    place = len(due) - 1
+    for turn in reversed(turns):
+        while place >= 0 and not due[place].must and not _fits(turn, due[place]):
+            place -= 1
+        if place < 0 or not _fits(turn, due[place]):
+            seen = f"other turns than the newest {len(turns)}, and truncated"
+            tally.broken(who, seen, "the oldest cut, the newest kept", entries)
+            return
+        place -= 1
+    tally.held()
+
+
+def _fits(turn: Mapping[str, Any], due: _Turn) -> bool:
+    return turn.get("role") == due.role and _odd_text(turn, due) is None
 
 
 def _odd_text(turn: Mapping[str, Any], due: _Turn) -> tuple[str, str] | None:
@@ -200,16 +227,16 @@ def _is_over(view: JournalView, job: Job, n: int, t: float) -> bool:
 LAWS = (
     Law(
         "prompt-whole",
-        "The inputs reach agent2 whole and trimmed, and a chat's prompt that is too large never does",
+        "The inputs reach agent2 whole and trimmed, and a chat's prompt that is too large or empty never does",
         LOCAL_AGENT,
-        ("CHAT-012", "CHAT-013", "CHAT-014", "CHAT-016", "LA-029"),
+        ("CHAT-012", "CHAT-013", "CHAT-014", "CHAT-016", "CHAT-017", "LA-029"),
         _prompt_whole,
     ),
     Law(
         "conversation",
         "The stored turns are what the user and agent2 said, in order",
         LOCAL_AGENT,
-        ("CHAT-018", "CHAT-051", "CHAT-052", "CHAT-055", "CHAT-056", "CHAT-060"),
+        ("CHAT-018", "CHAT-051", "CHAT-052", "CHAT-053", "CHAT-055", "CHAT-056", "CHAT-060"),
         _conversation,
     ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lab.journal.events import SocketClosed
 from lab.laws.codes import FATAL
 from lab.laws.law import Judgement, Law, Tally
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, FrameAt
@@ -42,6 +43,8 @@ class _Follower:
         self._fallen: FrameAt | None = None
         """The v1 register of the last fallback."""
         self._spoke_v2 = False
+        self._unseen = False
+        """Whether it may have fallen back on a connection that was gone before that could be seen."""
 
     def judge(self, connections: list[Connection]) -> None:
         for connection in connections:
@@ -49,11 +52,11 @@ class _Follower:
             new = _v2_register(connection)
             if self._fallen is not None and self._renewed(connection):
                 self._fallen = None
+            if self._fallen is not None:
+                self._judge_suspended(new)
             if old is not None:
                 self._judge_v1(connection, old, new)
-            elif self._fallen is not None:
-                self._judge_suspended(new)
-            elif new is not None:
+            elif new is not None and self._fallen is None:
                 self._judge_staying(connection, new)
             self._spoke_v2 |= new is not None
 
@@ -68,6 +71,10 @@ class _Follower:
     def _judge_v1(self, connection: Connection, old: FrameAt, new: FrameAt | None) -> None:
         if self._fallen is None and new is None and not self._spoke_v2:
             # LA-002: an agent with v2 switched off
+            self._tally.unsure()
+            return
+        if self._fallen is None and new is None and self._unseen:
+            self._fallen = old
             self._tally.unsure()
             return
         if self._fallen is None and not self._may_fall_back(connection, old, new):
@@ -109,18 +116,38 @@ class _Follower:
     def _judge_staying(self, connection: Connection, new: FrameAt) -> None:
         """HS-020: whoever gets no ready, or is told that v2 is not spoken, falls back on the same connection."""
         refused = _refusal(connection, self._view.entries[-1].n + 1)
-        if connection.ready is not None and connection.ready.delivered:
+        if connection.ready is not None and connection.ready.passed_on:
             return
         if refused is not None and refused.frame.payload.get("code") != "protocol_unsupported":
             self._tally.held()
             return
         since = refused.t + LATE if refused is not None else new.t + WAIT + LATE
         due = since + self._view.slack(new.t, since)
+        if self._judge_leaving(connection, new, refused):
+            return
         if self._view.horizon(connection, new.t) < due or not self._view.quiet(new.t, due):
+            self._unseen |= refused is not None or self._view.horizon(connection, new.t) - new.t >= LEAST_WAIT * 0.9
             return
         why = "protocol_unsupported" if refused is not None else f"{WAIT:g} s without ready"
         entries = (new.n,) if refused is None else (new.n, refused.n)
         self._tally.broken(self._who, f"no v1 register after {why}", "a v1 register on the same connection", entries)
+
+    def _judge_leaving(self, connection: Connection, new: FrameAt, refused: FrameAt | None) -> bool:
+        """HS-020: whoever closes by itself, where v1 was due, does not go on in v1; whether it did so."""
+        closed = connection.closed
+        if closed is None or not isinstance(closed.event, SocketClosed) or closed.event.by != "remote":
+            return False
+        over = self._view.steps_end is not None and closed.t >= self._view.steps_end
+        changed = self._view.agent_process_changed(self._who, connection.opened, closed.t)
+        soon = refused is None and closed.t - new.t < WAIT * 0.9
+        if over or changed or soon or not self._view.quiet(new.t, closed.t):
+            return False
+        why = "protocol_unsupported" if refused is not None else f"{closed.t - new.t:.1f} s without ready"
+        entries = (new.n, closed.n) if refused is None else (new.n, refused.n, closed.n)
+        self._tally.broken(
+            self._who, f"closed the connection after {why}", "a v1 register on the same connection", entries
+        )
+        return True
 
 
 def _v1_register(connection: Connection) -> FrameAt | None:

@@ -185,6 +185,8 @@ _FRAME_RULES = (
     "WS-034",
     "WS-036",
     "WS-038",
+    # What the schemas say of one frame.
+    *("HS-014", "SQ-011", "TY-004"),
 )
 
 LAWS = (
@@ -192,7 +194,10 @@ LAWS = (
         "agent-frames-valid",
         "An agent sends only frames of the contract, in its direction, for its tenant and in its own name",
         LOCAL_AGENT,
-        (*_FRAME_RULES, "LA-007", "HS-016", "HS-017", "HS-018", "HS-038"),
+        (
+            *(*_FRAME_RULES, "LA-007", "HS-016", "HS-017", "HS-018", "HS-038", "CH-008", "CH-010", "CH-012", "CH-021"),
+            *("SEC-008", "TY-014", "TY-015", "TY-027"),
+        ),
         partial(_frames_valid, "agent-frames-valid", LOCAL_AGENT),
     ),
     Law(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lab.journal.events import Agent2Request
+from lab.journal.writer import Entry
 from lab.laws.law import Judgement, Law, Tally
 from lab.laws.seen import LOCAL_AGENT, FrameAt, Job
 from lab.laws.view import JournalView
@@ -74,6 +76,8 @@ def _as_assigned(view: JournalView) -> Judgement:
             tally.broken(view.agent_of_job(job), "a job at agent2 that nobody assigned", "assigned jobs", (taken.n,))
         for entry, post in job.posts:
             kind = post.facts.get("kind")
+            if job.assigns:
+                _judge_root(tally, view, job, entry, post)
             if not job.kind or not isinstance(kind, str):
                 continue
             if kind == job.kind:
@@ -81,7 +85,45 @@ def _as_assigned(view: JournalView) -> Judgement:
             else:
                 # CHAT-023: it never runs as another kind
                 tally.broken(view.agent_of_job(job), f"posted to agent2 as {kind}", job.kind, (entry.n,))
+    for job in view.jobs.values():
+        if job.kind == "chat" and job.posts and job.assigns:
+            _judge_asked(tally, view, job, job.posts[0][0])
     return tally.judgement()
+
+
+def _judge_root(tally: Tally, view: JournalView, job: Job, entry: Entry, post: Agent2Request) -> None:
+    """A2-008, LA-016: agent2 works in the workspace of the assignment."""
+    who = view.agent_of_job(job)
+    declared = view.participants.get(who)
+    roots = declared.facts.get("roots", {}) if declared is not None else {}
+    known = roots.get(job.assigns[0].frame.workspace_id)
+    root = post.facts.get("root")
+    if known is None or not isinstance(root, str):
+        return
+    if root in known:
+        tally.held()
+    else:
+        seen, due = "posted to agent2 with another workspaceRoot", "the root of the assignment's workspace"
+        tally.broken(who, seen, due, (job.assigns[0].n, entry.n))
+
+
+def _judge_asked(tally: Tally, view: JournalView, job: Job, post: Entry) -> None:
+    """CHAT-023: agent2's health is asked anew for each chat."""
+    who = view.agent_of_job(job)
+    begun = [
+        other.posts[0][0].n
+        for other in view.jobs.values()
+        if other.posts and other.assigns and other.posts[0][0].n < post.n and view.agent_of_job(other) == who
+    ]
+    since = max([job.assigns[0].n, *begun])
+    healths = [at for at, call in view.agent2_requests if call.route.endswith("/health") and at.by == post.by]
+    if any(since < at.n < post.n for at in healths):
+        tally.held()
+    elif view.agent_process_changed(who, job.assigns[0].t, post.t):
+        tally.unsure()
+    else:
+        seen = "a chat posted to agent2 without asking its health"
+        tally.broken(who, seen, "GET /health between the assignment and POST /jobs", (since, post.n))
 
 
 LAWS = (
@@ -94,9 +136,9 @@ LAWS = (
     ),
     Law(
         "as-assigned",
-        "Only jobs that were assigned reach agent2, each as the kind that it was assigned",
+        "Only jobs that were assigned reach agent2, each as what it was assigned, a chat once agent2 was asked anew",
         LOCAL_AGENT,
-        ("CHAT-001", "CHAT-023"),
+        ("A2-008", "CHAT-001", "CHAT-023", "LA-016"),
         _as_assigned,
     ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.journal.events import SocketClosed, Undelivered
+from lab.journal.events import ConnectionLeft, SocketClosed, Undelivered
 from lab.laws.law import Judgement, Law, Tally
 from lab.laws.outcome import ENDS
 from lab.laws.seen import LOCAL_AGENT, Connection, Job
@@ -27,6 +27,7 @@ def _nothing_left_over(view: JournalView) -> Judgement:
     for connection in view.connections.values():
         _judge_close(tally, view, connection, until)
     _judge_undelivered(tally, view)
+    _judge_left(tally, view)
     return tally.judgement()
 
 
@@ -77,7 +78,7 @@ def _judge_close(tally: Tally, view: JournalView, connection: Connection, until:
 
 
 def _ended_in_order(view: JournalView, who: str) -> bool:
-    return not any(name == who and change in ("killed", "exited") for _, name, change in view.sut_ends)
+    return not any(name == who and change in ("killed", "exited", "crashed") for _, name, change in view.sut_ends)
 
 
 def _judge_undelivered(tally: Tally, view: JournalView) -> None:
@@ -93,6 +94,15 @@ def _judge_undelivered(tally: Tally, view: JournalView) -> None:
             tally.broken(view.agent_of(connection), seen, "an ack, since nothing was broken", (entry.n,))
 
 
+def _judge_left(tally: Tally, view: JournalView) -> None:
+    """A2-061, LA-028: in every ending, its own too, an agent lets go of its streams and its socket."""
+    for entry in view.entries:
+        if isinstance(entry.event, ConnectionLeft):
+            left = entry.event
+            seen = f"connection {left.conn} still open {left.seconds:g} s after the agent's end"
+            tally.broken(view.participant(None), seen, "every connection closed by the agent", (entry.n,))
+
+
 def _explained(view: JournalView, connection: Connection, t: float) -> bool:
     gone = connection.closed is not None and connection.closed.t <= t
     changed = view.agent_process_changed(view.agent_of(connection), 0.0, t)
@@ -102,9 +112,9 @@ def _explained(view: JournalView, connection: Connection, t: float) -> bool:
 LAWS = (
     Law(
         LAW,
-        "At a run's end every job has its result, every frame its ack, and the agent has closed its socket itself",
+        "At a run's end every job has its result, each frame its ack, and the agent has closed its connections itself",
         LOCAL_AGENT,
-        ("LA-028", "SQ-007", "WS-042"),
+        ("A2-061", "LA-028", "SQ-007", "WS-042"),
         _nothing_left_over,
     ),
 )

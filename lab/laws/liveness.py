@@ -50,12 +50,14 @@ def _heartbeats(view: JournalView) -> Judgement:
             continue
         ended = fatal_error(connection)
         until = min(view.horizon(connection, ready.t), ended.t if ended else view.end)
-        _judge_signs(tally, view, connection, "heartbeat", _period(connection), list(_beats(connection)), until)
+        period = heartbeat_period(connection)
+        _judge_signs(tally, view, connection, "heartbeat", period, list(_beats(connection)), until)
         _judge_signs(tally, view, connection, "ping", PING_SECONDS, list(_pings(connection)), until)
     return tally.judgement()
 
 
-def _period(connection: Connection) -> float:
+def heartbeat_period(connection: Connection) -> float:
+    """Seconds between two heartbeats, as ready named them."""
     limits = connection.ready.frame.payload.get("limits") if connection.ready else None
     value = limits.get("heartbeatSeconds") if isinstance(limits, Mapping) else None
     due = float(value) if isinstance(value, int) and value > 0 else HEARTBEAT_SECONDS
@@ -187,8 +189,6 @@ def _signs(connection: Connection, party: str) -> Iterator[tuple[int, float]]:
 def _judge_silence(tally: Tally, view: JournalView, connection: Connection) -> None:
     """SQ-029, SQ-030: 90 s without any message end the connection."""
     if connection.ready is None:
-        return
-    if any(seen.frame.fate == "delayed" and seen.party == LOCAL_AGENT for seen in connection.frames):
         return
     ended = fatal_error(connection)
     end = min(view.end, connection.closed.t if connection.closed else view.end, ended.t if ended else view.end)

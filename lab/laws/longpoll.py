@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 from lab.journal.events import BodyAnswered
 from lab.journal.writer import Entry
@@ -21,6 +22,12 @@ LONGEST_HOLD = 9.5
 
 AT_ONCE = 1.0
 """Seconds from something new to its page (CHAT-039)."""
+
+LEAST_DRAIN = 1.0
+"""Seconds that agent2's content stream may surely go on after its end: an agent waits for it (CHAT-030, CHAT-031)."""
+
+MOST_WAITING = 16
+"""Requests that an agent holds at a time (CHAT-070)."""
 
 CLOSES_WITHIN = 5.0
 """Seconds from agent2's end to the closed stream: 3 s of drain (CHAT-031), and what is done around it."""
@@ -151,11 +158,25 @@ def _stream_done(view: JournalView) -> Judgement:
     for job in view.jobs.values():
         end = next((entry for entry, state in job.states if state.state in ENDS), None)
         for poll in polls(view, job):
-            if poll.done:
+            if end is not None and _slept_over(view, poll, end):
+                # CHAT-036, CHAT-041: the close of the stream ends the hold
+                seen = f"a request held for {poll.answered.t - end.t:.1f} s after agent2's end"
+                due = f"done:true within {CLOSES_WITHIN:g} s"
+                tally.broken(view.agent_of_job(job), seen, due, (end.n, poll.entry.n))
+            elif poll.done:
                 _judge_done(tally, view, poll, end)
             elif end is not None:
                 _judge_not_done(tally, view, poll, end)
     return tally.judgement()
+
+
+def _slept_over(view: JournalView, poll: Poll, end: Entry) -> bool:
+    """Whether a request that waited when agent2 ended was answered, without any event, long after that."""
+    if poll.length or poll.asked.t > end.t or not poll.exchange.on_one_connection:
+        return False
+    late = poll.answered.t > end.t + CLOSES_WITHIN + AT_ONCE + view.slack(end.t, poll.answered.t)
+    torn = any(stream.change == "broken" for _, stream in poll.job.streams)
+    return late and not torn and view.quiet(poll.asked.t, poll.answered.t)
 
 
 def _judge_done(tally: Tally, view: JournalView, poll: Poll, end: Entry | None) -> None:
@@ -169,12 +190,24 @@ def _judge_done(tally: Tally, view: JournalView, poll: Poll, end: Entry | None) 
         else:
             # CHAT-065, CHAT-069 close what never ran; its result may come after the page.
             tally.unsure()
-    elif end is not None and end.n < poll.entry.n:
+    elif end is not None and end.n < poll.entry.n and not _still_said(job, poll, end):
         tally.held()
     elif _may_have_let_go(view, job, accepted, poll):
         tally.unsure()
     else:
-        _broken(tally, view, poll, "done:true though agent2 was still at it", "done:false until the stream is closed")
+        what = "at it" if end is None or end.n > poll.entry.n else "writing the content stream"
+        _broken(tally, view, poll, f"done:true though agent2 was still {what}", "done:false until the stream is closed")
+
+
+def _still_said(job: Job, poll: Poll, end: Entry) -> bool:
+    """CHAT-030: whether agent2 had more to say in a content stream that it had not ended, shortly after its end."""
+    given = any(
+        stream.stream == "stream" and stream.change == "ended" and entry.n < poll.entry.n
+        for entry, stream in job.streams
+    )
+    lines = sum(1 for _, line in job.lines if line.chars > 0)
+    more = poll.start is not None and poll.start + poll.length < lines
+    return not given and more and poll.answered.t - end.t < LEAST_DRAIN
 
 
 def _may_have_let_go(view: JournalView, job: Job, accepted: Entry, poll: Poll) -> bool:
@@ -201,7 +234,54 @@ def _judge_not_done(tally: Tally, view: JournalView, poll: Poll, end: Entry) -> 
         tally.broken(view.agent_of_job(poll.job), seen, "done:true, since the stream is closed", (end.n, poll.entry.n))
 
 
+# Many requests at once
+
+
+def _polls_bounded(view: JournalView) -> Judgement:
+    tally = Tally("polls-bounded", LOCAL_AGENT)
+    waiting: dict[str, list[Exchange]] = {}
+    for exchange in view.exchanges.values():
+        if exchange.kind != "job.stream":
+            continue
+        asked = exchange.asks[0]
+        before = waiting.setdefault(asked.frame.conn, [])
+        before[:] = [other for other in before if _answered(other) > asked.t]
+        # One that is answered while the further one is judged need not have been counted.
+        held = sum(other.on_one_connection and _answered(other) > asked.t + AT_ONCE for other in before)
+        if held >= MOST_WAITING:
+            _judge_further(tally, view, exchange, held)
+        before.append(exchange)
+    return tally.judgement()
+
+
+def _answered(exchange: Exchange) -> float:
+    return exchange.answers[0].t if exchange.answers else inf
+
+
+def _judge_further(tally: Tally, view: JournalView, exchange: Exchange, held: int) -> None:
+    asked = exchange.asks[0]
+    due = asked.t + AT_ONCE
+    due += view.slack(asked.t, due)
+    answered = exchange.answers[0] if exchange.answers else None
+    if not exchange.on_one_connection or not view.quiet(asked.t, due) or view.end < due:
+        tally.unsure()
+    elif answered is not None and answered.t <= due:
+        tally.held()
+    else:
+        # CHAT-070
+        who = view.agent_of(view.connections[asked.frame.conn])
+        seen = f"a request held while {held} others wait"
+        tally.broken(who, seen, f"rate_limited at once: {MOST_WAITING} wait at most", (asked.n,))
+
+
 LAWS = (
+    Law(
+        "polls-bounded",
+        "An agent holds sixteen requests for a page at a time, and refuses a further one at once",
+        LOCAL_AGENT,
+        ("CHAT-070",),
+        _polls_bounded,
+    ),
     Law(
         "long-poll",
         "A page comes at once when something is new, and an empty one after about 8 s",

@@ -85,10 +85,6 @@ class _AckReader:
                 if seen.party == self._party or not (seen.is_data and connection.in_session(seen) and seen.delivered):
                     continue
                 seq = seen.frame.seq
-                if seen.frame.fate == "delayed":
-                    # When it came, and what passed it, is not known.
-                    self._tally.unsure()
-                    break
                 if not seen.clean or seq is None or seq > contiguous + 1:
                     # SQ-033, SQ-004: an error is due for it, no ack
                     break
@@ -116,7 +112,8 @@ class _AckReader:
                     value = max(seen.frame.ack or 0, seen.ack_seq) if seen.made else 0
                 else:
                     # What the gateway's witness passed on in sequence, the gateway has; behind a gap it has nothing.
-                    has = self._party == GATEWAY and seen.delivered and seen.clean and seen.frame.seq == known[-1] + 1
+                    passed = seen.delivered and seen.clean
+                    has = self._party == GATEWAY and passed and seen.frame.seq == known[-1] + 1
                     value = known[-1] + 1 if has else 0
                 entries.append(seen.n)
                 known.append(max(known[-1], value))

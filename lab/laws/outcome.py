@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lab.journal.events import FaultFired
 from lab.journal.redaction import digest_of
 from lab.journal.writer import Entry
 from lab.laws.law import Judgement, Law, Tally
-from lab.laws.seen import LOCAL_AGENT, FrameAt, Job
+from lab.laws.seen import GATEWAY, LOCAL_AGENT, FrameAt, Job
 from lab.laws.view import JournalView
 
 LAW = "job-outcome"
 
 ENDS = frozenset({"done", "failed", "cancelled"})
 
-RESULT_WITHIN = 30.0
-"""Seconds from agent2's end to the job.result; the documents name no time (the drain alone has 3 s)."""
+RESULT_WITHIN = 10.0
+"""Seconds from agent2's end to the job.result: the drain has 3 (CHAT-031), five attempts at a stream 4 (A2-042)."""
 
 # A2-045: what a refused POST /jobs makes of a job
 POST_ERRORS: Mapping[int, str] = {403: "policy_denied", 400: "unknown", 422: "unknown"}
@@ -136,7 +137,7 @@ class _Outcome:
             if self._job.kind == "chat":
                 due["filesChangedCount"] = self._files_changed(told)
             for name in _PASSED_ON:
-                if not _same(self._payload.get(name), due.get(name)):
+                if not same_value(self._payload.get(name), due.get(name)):
                     self._broken(f"{name} {_word(self._payload.get(name))}", f"{name} {_word(due.get(name))}", end.n)
                     return
         self._tally.held()
@@ -157,7 +158,7 @@ def _terminal(payload: Mapping[str, Any]) -> bool:
     return payload.get("terminal") is True or payload.get("state") in ENDS
 
 
-def _same(seen: object, due: object) -> bool:
+def same_value(seen: object, due: object) -> bool:
     """Equal, where either side may stand as a digest of the other."""
     if seen == due:
         return True
@@ -173,8 +174,8 @@ def _word(value: object) -> str:
 
 
 def _judge_missing(tally: Tally, view: JournalView, job: Job) -> None:
-    """A job that agent2 ended and whose agent stayed connected, undisturbed, has its result."""
-    end = next((entry for entry, state in job.states if state.state in ENDS), None)
+    """A job that agent2 ended, or that died with it, and whose agent stayed connected, undisturbed, has its result."""
+    end = next((entry for entry, state in job.states if state.state in ENDS), None) or _died(view, job)
     if end is None or not job.assigns:
         return
     due = end.t + RESULT_WITHIN
@@ -183,23 +184,37 @@ def _judge_missing(tally: Tally, view: JournalView, job: Job) -> None:
     connection = view.connections[began.frame.conn]
     if view.horizon(connection, began.t) < due:
         return
-    if view.disturbed(began.t, due) or not any(200 <= request.status < 300 for _, request in job.posts):
+    died = isinstance(end.event, FaultFired)
+    # Whatever stands between the agent and an agent2 that died, the job ends (A2-051).
+    disturbed = view.disturbed(began.t, due, GATEWAY if died else None)
+    if disturbed or not any(200 <= request.status < 300 for _, request in job.posts):
         tally.unsure()
         return
     tally.broken(
         view.agent_of(connection),
-        f"no job.result {due - end.t:g} s after agent2's end",
+        f"no job.result {due - end.t:.0f} s after {'agent2 died' if died else 'its end'}",
         "a job.result",
         (began.n, end.n),
     )
 
 
+def _died(view: JournalView, job: Job) -> Entry | None:
+    """LA-023: where the agent2 that had taken a job died with it."""
+    taken = next((entry for entry, request in job.posts if 200 <= request.status < 300), None)
+    if taken is None:
+        return None
+    return next((one for one in view.crashes_of(taken.by) if one.n > taken.n), None)
+
+
 LAWS = (
     Law(
         LAW,
-        "A job.result tells what agent2 said, as far as the agent could know it",
+        "A job.result comes, and tells what agent2 said, as far as the agent could know it",
         LOCAL_AGENT,
-        ("A2-045", "A2-051", "CHAT-007", "CHAT-009", "CHAT-010", "CHAT-011", "LA-024", "LA-025", "LA-027"),
+        (
+            *("A2-045", "A2-051", "A2-063", "CHAT-007", "CHAT-009", "CHAT-010", "CHAT-011", "CHAT-030"),
+            *("LA-023", "LA-024", "LA-025", "LA-027"),
+        ),
         _job_outcome,
     ),
 )

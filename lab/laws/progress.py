@@ -19,6 +19,8 @@ OF_A_JOB = ("job.event", "job.result", "audit.event")
 
 UUID_CHARS = 36
 
+WAITING = "waiting_approval"
+
 Told = tuple[Entry, Agent2Frame]
 
 
@@ -28,12 +30,12 @@ def _progress(view: JournalView) -> Judgement:
     for job in view.jobs.values():
         if job.told and job.assigns:
             _judge_mirror(tally, view, job)
-        _judge_silence(tally, view, job)
+        _judge_context(tally, view, job)
     return tally.judgement()
 
 
-def _judge_silence(tally: Tally, view: JournalView, job: Job) -> None:
-    """LA-018: a job that agent2 took is told to the gateway before its result is."""
+def _judge_context(tally: Tally, view: JournalView, job: Job) -> None:
+    """LA-018: a job that agent2 took is told to the gateway with phase context, apart from what agent2 tells."""
     taken = next((entry for entry, post in job.posts if 200 <= post.status < 300), None)
     result = next(iter(job.results), None)
     if taken is None or result is None or not job.assigns:
@@ -44,14 +46,16 @@ def _judge_silence(tally: Tally, view: JournalView, job: Job) -> None:
         for seen in connection.data(LOCAL_AGENT)
         if seen.frame.type == "job.event" and seen.frame.payload.get("jobId") == job.assigns[0].frame.payload["jobId"]
     ]
-    if any(seen.n < result.n for seen in events):
+    own = {seen.frame.msg_id for seen in events if seen.n < result.n and _context(seen.frame.payload)}
+    told = [frame for _, frame in job.told if frame.type == "job.event" and _context(frame.payload)]
+    if len(own) > len(told):
         tally.held()
-    elif view.quiet(job.assigns[0].t, result.t):
-        tally.broken(
-            view.agent_of_job(job), "a job.result without any job.event before it", "job.event", (taken.n, result.n)
-        )
-    else:
+    elif own or job.cancels or not view.quiet(job.assigns[0].t, result.t):
+        # Those there are may be agent2's, passed on.
         tally.unsure()
+    else:
+        seen = "a job.result without the agent's own job.event before it"
+        tally.broken(view.agent_of_job(job), seen, "job.event with phase context", (taken.n, result.n))
 
 
 def _judge_foreign(tally: Tally, view: JournalView) -> None:
@@ -76,7 +80,13 @@ def _judge_foreign(tally: Tally, view: JournalView) -> None:
 
 def _rich(payload: Mapping[str, Any]) -> bool:
     """Whether an event can be told from the agent's own progress (LA-018)."""
-    return isinstance(payload.get("iteration"), int) or isinstance(payload.get("filesChanged"), int)
+    counts = isinstance(payload.get("iteration"), int) or isinstance(payload.get("filesChanged"), int)
+    return counts or payload.get("state") == WAITING
+
+
+def _context(payload: Mapping[str, Any]) -> bool:
+    """Whether it may be the agent's own progress."""
+    return payload.get("phase") == "context" and not _rich(payload)
 
 
 def _terminal(payload: Mapping[str, Any]) -> bool:
@@ -84,8 +94,9 @@ def _terminal(payload: Mapping[str, Any]) -> bool:
 
 
 def _same(seen: Mapping[str, Any], told: Mapping[str, Any]) -> bool:
-    """Phase and iteration are passed on as they are (LA-019); a count of files where the agent passes it on."""
-    alike = seen.get("phase") == told.get("phase") and seen.get("iteration") == told.get("iteration")
+    """Phase, iteration and waiting are passed on as they are (LA-019), a count of files where the agent does so."""
+    alike = all(seen.get(name) == told.get(name) for name in ("phase", "iteration"))
+    alike = alike and (seen.get("state") == WAITING) == (told.get("state") == WAITING)
     return alike and seen.get("filesChanged", told.get("filesChanged")) == told.get("filesChanged")
 
 
@@ -163,7 +174,7 @@ LAWS = (
         LAW,
         "An agent's job.event frames mirror agent2's, in order, each once, and of its own jobs alone",
         LOCAL_AGENT,
-        ("A2-036", "A2-038", "A2-039", "A2-041", "CHAT-068", "LA-018", "LA-019", "SEC-016"),
+        ("A2-036", "A2-038", "A2-039", "A2-041", "CHAT-068", "LA-018", "LA-019", "SEC-016", "SQ-018"),
         _progress,
     ),
 )

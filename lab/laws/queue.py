@@ -95,7 +95,7 @@ def _in_order(view: JournalView, before: Job, job: Job) -> bool:
 def _cancel(view: JournalView) -> Judgement:
     tally = Tally("cancel-honoured", LOCAL_AGENT)
     for job in view.jobs.values():
-        cancel = next((one for one in job.cancels if one.delivered and one.frame.fate != "delayed" and one.clean), None)
+        cancel = next((one for one in job.cancels if one.delivered and one.clean), None)
         if cancel is not None and view.has_agent2 and not any(result.n < cancel.n for result in job.results):
             _Cancel(tally, view, job, cancel).judge()
     return tally.judgement()
@@ -187,11 +187,21 @@ class _Cancel:
         if outcome == "cancelled" or own_end:
             # What agent2 ended is told as agent2 said.
             self._tally.held()
-        elif (never_ran and self._job.kind == "chat") or self._job.posts or not self._can_tell(result.t):
-            # CHAT-024: a cancel during health may surface as infra; a refused POST has its own outcome.
+        elif never_ran and self._job.kind == "chat" and not self._found_up(result):
+            # CHAT-024: a health call that the cancel broke off may surface as infra.
+            self._tally.unsure()
+        elif self._job.posts or not self._can_tell(result.t):
+            # A refused POST has its own outcome.
             self._judge_running_outcome(outcome, result)
         else:
             self._broken(f"outcome {outcome} of a job that never ran", "cancelled", result.n)
+
+    def _found_up(self, result: FrameAt) -> bool:
+        """LA-017: whether agent2's health was good when the cancel was known already."""
+        return self._taken is not None and any(
+            self._taken.n < entry.n < result.n and call.route.endswith("/health") and call.status == 200
+            for entry, call in self._view.agent2_requests
+        )
 
     def _judge_running_outcome(self, outcome: object, result: FrameAt) -> None:
         accepted = _accepted(self._job)
@@ -215,7 +225,7 @@ def laws() -> Iterator[Law]:
         "cancel-honoured",
         "A cancelled job that runs is cancelled at agent2 once and ends; one that waits never starts",
         LOCAL_AGENT,
-        ("A2-010", "LA-017", "LA-020", "LA-021", "TY-012"),
+        ("A2-010", "CHAT-024", "LA-017", "LA-020", "LA-021", "TY-012"),
         _cancel,
     )
 

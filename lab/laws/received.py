@@ -1,4 +1,4 @@
-"""What a receiver had of a session before one of its connections, as far as the journal tells."""
+"""What there was of a session before one of its connections, as far as the journal tells."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def pairs_before(session: Session | None, connection: Connection, party: str) ->
         if one is connection:
             break
         for seen in one.data(other_party(party)):
-            if seen.delivered:
+            if seen.passed_on:
                 pairs.setdefault(seen.frame.seq, seen.frame.msg_id)
     return pairs
 
@@ -55,8 +55,8 @@ def series_before(
     for one in session.connections:
         if one is connection:
             break
-        for seen in one.data(LOCAL_AGENT):
-            if seen.delivered and seen.frame.seq == counted + 1 and counted < received:
+        for seen in one.arrived(LOCAL_AGENT):
+            if seen.frame.seq == counted + 1 and counted < received:
                 counted += 1
                 taken = (seen.frame.seq, seen.frame.msg_id) not in refused
                 if seen.frame.type == "content.response" and taken:
@@ -88,3 +88,33 @@ def sent_and_acked(view: JournalView, connection: Connection, session_id: str | 
                 elif seen.party == claims and seen.delivered and one.in_session(seen):
                     acked = max(acked, seen.frame.ack or 0)
     return sent, acked
+
+
+class Loss:
+    """When a session lost its socket."""
+
+    def __init__(self, n: int, t: float) -> None:
+        self.n, self.t = n, t
+
+
+def lost_at(session: Session, before: FrameAt) -> Loss | None:
+    """The close of the session's last connection before a frame; None if it was still open then."""
+    earlier = [one for one in session.connections if one.ready is not None and one.ready.n < before.n]
+    closed = earlier[-1].closed if earlier else None
+    return Loss(closed.n, closed.t) if closed is not None and closed.n < before.n else None
+
+
+class Reached:
+    """A seq, and the entry that shows it."""
+
+    def __init__(self, seq: int, n: int | None) -> None:
+        self.seq, self.n = seq, n
+
+
+def session_before(view: JournalView, session_id: str | None, ready: FrameAt) -> Session | None:
+    """The session with this id as it stood before a ready."""
+    for session in reversed(view.sessions):
+        earlier = [one for one in session.connections if one.ready is not None and one.ready.n < ready.n]
+        if session.session_id == session_id and session_id is not None and earlier:
+            return Session(session.session_id, session.agent_id, earlier)
+    return None

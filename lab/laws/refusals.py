@@ -38,6 +38,9 @@ KEPT_PAIRS = 512
 ANSWERED_WITHIN = 5.0
 """Seconds from a frame that is refused to the error frame; the documents name no time."""
 
+MALFORMED = 3
+"""Malformed acks and errors of the peer in a row after which a connection may be ended; the choice of the lab."""
+
 STRICT_TENANTS = frozenset({"hybrid", "client"})
 """Tenant modes that need an agent in enforce (HS-010)."""
 
@@ -77,6 +80,8 @@ class _Refusals:
         self._unsure = False
         """Whether something came whose answer cannot be told."""
         self._types: set[str] = set()
+        self._malformed = 0
+        """Malformed acks and errors in a row."""
 
     def judge(self) -> None:
         errors = [seen for seen in self._connection.made(self._party) if seen.frame.type == "error"]
@@ -103,6 +108,12 @@ class _Refusals:
 
     def _judge_answer(self, wrong: FrameAt, due: Codes, fatal: FrameAt | None) -> None:
         name = wrong.frame.type or "a frame"
+        gone_on = self._gone_on(wrong)
+        if gone_on is not None and (fatal is None or fatal.n > gone_on.n):
+            # LA-008, WS-030: who works on behind it has not refused it
+            what = f"{name} taken: {gone_on.frame.type} behind it"
+            self._tally.broken(self._who, what, f"error {_either(due)}", (wrong.n, gone_on.n))
+            return
         if fatal is not None and fatal.n > wrong.n:
             code = str(fatal.frame.payload.get("code"))
             if code in due:
@@ -123,12 +134,26 @@ class _Refusals:
         # LA-008: what is refused is answered
         self._tally.broken(self._who, f"no error for {name}", f"error {_either(due)}", (wrong.n,))
 
+    def _gone_on(self, wrong: FrameAt) -> FrameAt | None:
+        """The first sign that whoever got a wrong frame went on: an ack for it or for what followed it, or ready."""
+        before: set[str | None] = set()
+        for connection in self._session.connections if self._session is not None else ():
+            before |= {seen.frame.msg_id for seen in connection.frames if seen.n < wrong.n}
+        before -= {wrong.frame.msg_id, None}
+        for seen in self._connection.after(wrong.n):
+            if seen.party != self._party or not seen.made:
+                continue
+            named = seen.frame.payload.get("ackMsgId") if seen.frame.type == "ack" else None
+            if seen.frame.type == "ready" or (isinstance(named, str) and named not in before):
+                return seen
+        return None
+
     def _first_refused(self) -> tuple[FrameAt | None, Codes]:
         for seen in self._connection.frames:
             if seen.party == self._party or not seen.delivered:
                 continue
-            if seen.frame.fate == "delayed":
-                # When it came, and what passed it, is not known.
+            if seen.frame.fate == "released" and seen.frame.type in ("register", "hello", "ready"):
+                # What a handshake does whose frames come late is not known.
                 self._unsure = True
                 return None, NONE
             due = self._due(seen)
@@ -150,13 +175,21 @@ class _Refusals:
             return frozenset({"frame_too_large"})
         if facts.get("parse", "ok") != "ok":
             return frozenset({"bad_frame"})
-        if frame.version is None or frame.type in ("ack", "error"):
-            # V1-002, WS-085: a message of v1, and what is never answered
-            return None if not seen.clean or frame.version is None else NONE
+        if facts.get("v1") is True or frame.version is None:
+            # V1-003: the v1 handler's on a v2 session; V1-002: at a gateway it makes the session one of v1
+            passed_on = facts.get("v1") is True and self._party == LOCAL_AGENT and self._connection.in_session(seen)
+            return NONE if passed_on else None
+        if frame.type in ("ack", "error"):
+            return self._unanswered(seen)
         static = self._static(seen)
         if static:
             return static
         return self._in_place(seen)
+
+    def _unanswered(self, seen: FrameAt) -> Codes | None:
+        """WS-085: no ack and no error is answered with an error, only the third malformed one in a row."""
+        self._malformed = 0 if seen.clean else self._malformed + 1
+        return NONE if self._malformed < MALFORMED else None
 
     def _static(self, seen: FrameAt) -> Codes:
         """WS-029 to WS-032: the first fault in the order of either role; a double fault may name either one."""
@@ -291,19 +324,25 @@ def _either(codes: Codes) -> str:
 _ORDER = (
     *("WS-029", "WS-032", "WS-033", "WS-035", "WS-037", "WS-038", "WS-045", "WS-046", "SEC-009"),
     *("WS-061", "WS-062", "WS-067", "WS-068", "WS-071", "WS-072", "SQ-003", "SQ-004"),
+    *("SQ-012", "SQ-016", "WS-051", "WS-085"),
 )
 
 LAWS = (
     Law(
         "refusals",
-        "An agent refuses what is not in order, with the code that the order of checks demands, and echoes nothing",
+        "An agent refuses what is not in order and nothing else, with the code that the order of checks demands, "
+        "and echoes nothing",
         LOCAL_AGENT,
-        (*_ORDER, "WS-031", "LA-008", "SG-008", "WS-073", "WS-077"),
+        (
+            *(*_ORDER, "WS-031", "LA-008", "SG-003", "SG-005", "SG-006", "SG-008", "SG-009", "WS-065", "WS-073"),
+            *("HS-018", "SQ-006", "WS-077", "V1-003"),
+        ),
         partial(_refusals, "refusals", LOCAL_AGENT),
     ),
     Law(
         "gateway-refusals",
-        "A gateway refuses what is not in order, with the code that the order of checks demands, and echoes nothing",
+        "A gateway refuses what is not in order and nothing else, with the code that the order of checks demands, "
+        "and echoes nothing",
         GATEWAY,
         (
             *(*_ORDER, "WS-030", "SQ-006", "WS-065", "WS-066", "WS-069", "WS-070", "WS-074", "WS-075"),

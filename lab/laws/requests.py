@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.laws.codes import fatal_error
+from lab.laws.codes import fatal_error, refused_frame
 from lab.laws.law import Judgement, Law, Tally
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, Exchange, FrameAt
 from lab.laws.view import JournalView
@@ -25,6 +25,9 @@ LARGEST_BODY = 2 * 1024 * 1024
 LARGEST_EVENT = 16384
 """Characters of an event (CHAT-033)."""
 
+ROOM_FOR_A_PAGE = 128 * 1024
+"""Bytes in which any one event fits: each of its characters takes six at most, as JSON in JSON."""
+
 MOST_EVENTS = 512
 """Events of a page (CHAT-033)."""
 
@@ -32,7 +35,7 @@ MOST_EVENTS = 512
 def _content_in_time(view: JournalView) -> Judgement:
     tally = Tally("content-in-time", LOCAL_AGENT)
     for exchange in view.exchanges.values():
-        if exchange.asks and exchange.asks[0].delivered and exchange.asks[0].clean:
+        if exchange.asks and exchange.asks[0].passed_on and exchange.asks[0].clean:
             _judge_in_time(tally, view, exchange)
     return tally.judgement()
 
@@ -91,8 +94,9 @@ def _gateway_content_limits(view: JournalView) -> Judgement:
 
 def _judge_limit(tally: Tally, view: JournalView, exchange: Exchange) -> None:
     asked = exchange.asks[0]
-    chunks = [seen for seen in exchange.answers if seen.delivered]
-    if any(seen.frame.fate == "delayed" for seen in chunks):
+    chunks = [seen for seen in exchange.answers if seen.passed_on]
+    if any(seen.frame.fate == "delayed" for seen in chunks) or (chunks and not _taken(view, chunks[0])):
+        # Which of the two limits holds is not known.
         tally.unsure()
         return
     # CH-037: both limits run from the write of the request
@@ -113,8 +117,21 @@ def _judge_limit(tally: Tally, view: JournalView, exchange: Exchange) -> None:
     due += view.slack(asked.t, due)
     if over is not None and over <= due:
         tally.held()
-    elif over is None and (view.steps_end if view.steps_end is not None else view.end) >= due:
+    elif (view.steps_end if view.steps_end is not None else view.end) < due:
+        return
+    elif exchange.body is not None and entry is None:
+        # CH-037: whoever waits was to be told before
+        body = exchange.body[0]
+        seen = f"an answer taken after {body.t - asked.t:.1f} s"
+        tally.broken(asked.by, seen, f"timeout after {limit:g} s", (asked.n, body.n))
+    elif over is None:
         tally.broken(asked.by, f"no timeout after {limit:g} s", "timeout to its caller", (asked.n,))
+
+
+def _taken(view: JournalView, chunk: FrameAt) -> bool:
+    """Whether the gateway took a chunk: what it refused with a fatal error, and what came behind that, is none."""
+    refused = refused_frame(view.connections[chunk.frame.conn], GATEWAY)
+    return refused is None or chunk.n < refused.n
 
 
 # What an answer holds
@@ -123,10 +140,16 @@ def _judge_limit(tally: Tally, view: JournalView, exchange: Exchange) -> None:
 def _answer_limits(view: JournalView) -> Judgement:
     tally = Tally("answer-limits", LOCAL_AGENT)
     for exchange in view.exchanges.values():
-        if exchange.body is None or exchange.body[1].status != "ok":
+        if exchange.body is None:
             continue
         entry, body = exchange.body
-        odd = _odd_body(exchange)
+        if body.status == "ok":
+            odd = _odd_body(exchange)
+        elif body.facts.get("errorCode") == "payload_too_large" and _asked_for_a_page(exchange):
+            # CHAT-049: what does not fit comes with the next cursor
+            odd = "a page that is payload_too_large", "as many events as fit, the rest with the next cursor"
+        else:
+            continue
         if odd is None:
             tally.held()
         else:
@@ -134,6 +157,12 @@ def _answer_limits(view: JournalView) -> Judgement:
             who = view.agent_of(connection) if connection is not None else view.participant(None)
             tally.broken(who, odd[0], odd[1], (*(one.n for one in exchange.asks[:1]), entry.n))
     return tally.judgement()
+
+
+def _asked_for_a_page(exchange: Exchange) -> bool:
+    """Whether a page was asked for with room for any event."""
+    most = exchange.asks[0].frame.payload.get("maxBytes") if exchange.asks else 0
+    return exchange.kind == "job.stream" and (most is None or most >= ROOM_FOR_A_PAGE)
 
 
 def _odd_body(exchange: Exchange) -> tuple[str, str] | None:

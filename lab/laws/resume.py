@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from lab.journal.events import SocketClosed
-from lab.laws.codes import FATAL, fatal_error
+from lab.laws.codes import FATAL, fatal_error, refused_frame
 from lab.laws.law import Judgement, Law, Tally
+from lab.laws.received import Reached, lost_at, session_before
+from lab.laws.resume_answer import judge_answer
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, FrameAt, Session, other_party
 from lab.laws.view import JournalView
 
 AGENT_KEEPS = 120.0
 """Seconds that an agent keeps its session after a dropped socket (RS-008)."""
-
-FATAL_ENDS = 5
-"""Fatal ends of a session after which it may be dropped."""
-
-GATEWAY_KEEPS = 90.0
-"""Seconds that a gateway keeps it (RS-009)."""
 
 
 def _resume_rules(view: JournalView) -> Judgement:
@@ -32,7 +28,7 @@ def _gateway_resume_rules(view: JournalView) -> Judgement:
     tally = Tally("gateway-resume-rules", GATEWAY)
     for connection in view.connections.values():
         if connection.ready is not None and (connection.resume() is not None or connection.resumed):
-            _judge_answer(tally, view, connection)
+            judge_answer(tally, view, connection)
             _judge_going_on(tally, view, connection, GATEWAY)
     return tally.judgement()
 
@@ -56,7 +52,7 @@ def _judge_asking(tally: Tally, view: JournalView, connection: Connection) -> No
         # RS-006: only a session from before
         tally.broken(who, "resume of a session it did not have", "its own last session, or none", (register.n,))
         return
-    lost = _lost_at(session, register)
+    lost = lost_at(session, register)
     if lost is not None and register.t - lost.t > AGENT_KEEPS + view.slack(lost.t, register.t):
         # RS-008
         tally.broken(
@@ -82,7 +78,7 @@ def _judge_not_asking(tally: Tally, view: JournalView, register: FrameAt, may_ha
     if not may_have:
         return
     before = may_have[0].connections[-1]
-    lost = _lost_at(may_have[0], register)
+    lost = lost_at(may_have[0], register)
     if lost is None or register.t - lost.t > AGENT_KEEPS - view.slack(lost.t, register.t):
         return
     error = before.error(FATAL - {"timeout"})
@@ -123,175 +119,31 @@ def _heard_ready(connection: Connection, register: FrameAt) -> bool:
     return any(seen.n < register.n and connection.in_session(seen) for seen in connection.made(LOCAL_AGENT))
 
 
-class _Loss:
-    """When a session lost its socket."""
-
-    def __init__(self, n: int, t: float) -> None:
-        self.n, self.t = n, t
-
-
-def _lost_at(session: Session, before: FrameAt) -> _Loss | None:
-    """The close of the session's last connection before a frame; None if it was still open then."""
-    earlier = [one for one in session.connections if one.ready is not None and one.ready.n < before.n]
-    closed = earlier[-1].closed if earlier else None
-    return _Loss(closed.n, closed.t) if closed is not None and closed.n < before.n else None
-
-
-class _Reached:
-    """A seq, and the entry that shows it."""
-
-    def __init__(self, seq: int, n: int | None) -> None:
-        self.seq, self.n = seq, n
-
-
-def _can_have_got(session: Session, register: FrameAt) -> tuple[_Reached, _Reached]:
-    """Bounds of the agent's receive counter: what it said it has, and what was passed on to it."""
-    least, most = _Reached(0, None), _Reached(0, None)
+def _can_have_got(session: Session, register: FrameAt) -> tuple[Reached, Reached]:
+    """Bounds of the agent's receive counter: what it said it has, and what was passed on to it and not refused."""
+    least, most = Reached(0, None), Reached(0, None)
     got: set[int] = set()
     for connection in session.connections:
         asked = connection.resume()
         earlier = connection.register
         if connection.resumed and asked is not None and earlier is not None and earlier.n < register.n:
-            least = _Reached(asked[1] or 0, earlier.n) if (asked[1] or 0) > least.seq else least
+            least = Reached(asked[1] or 0, earlier.n) if (asked[1] or 0) > least.seq else least
+        refused = refused_frame(connection, LOCAL_AGENT)
         for seen in connection.frames:
+            if seen is refused:
+                # SQ-033: it does not count, and what lies behind it was not read
+                break
             if seen.n >= register.n or not connection.in_session(seen):
                 continue
             if seen.party == LOCAL_AGENT and seen.made:
                 # Only the running count: an ack of one seq says nothing of those before it.
                 if (seen.frame.ack or 0) > least.seq:
-                    least = _Reached(seen.frame.ack or 0, seen.n)
+                    least = Reached(seen.frame.ack or 0, seen.n)
             elif seen.party == GATEWAY and seen.delivered and seen.is_data and seen.frame.seq is not None:
                 got.add(seen.frame.seq)
                 while most.seq + 1 in got:
-                    most = _Reached(most.seq + 1, seen.n)
+                    most = Reached(most.seq + 1, seen.n)
     return least, most
-
-
-# What the gateway answers
-
-
-def _judge_answer(tally: Tally, view: JournalView, connection: Connection) -> None:
-    ready, asked = connection.ready, connection.resume()
-    if ready is None:
-        return
-    who = connection.gateway
-    payload = ready.frame.payload
-    session = _session_before(view, asked[0] if asked else None, ready)
-    peer_last = payload.get("peerLastSeq")
-    if not connection.resumed:
-        _judge_refusal(tally, view, connection, session, ready, peer_last)
-        return
-    if asked is None or payload.get("sessionId") != asked[0]:
-        # HS-039
-        tally.broken(who, "resumed:true for another session than asked", "the session asked for", (ready.n,))
-        return
-    if session is None or session.agent_id != connection.agent_id or session.connections[-1].gateway != who:
-        # RS-018, RS-009
-        tally.broken(who, "resumed:true for a session it did not have", "resumed:false", (ready.n,))
-        return
-    lost = _lost_at(session, ready)
-    if lost is not None and ready.t - lost.t > GATEWAY_KEEPS + view.slack(lost.t, ready.t):
-        # RS-009
-        tally.broken(who, f"resumed:true {ready.t - lost.t:.1f} s after the loss", "resumed:false", (lost.n, ready.n))
-        return
-    received, clean = _received(session, ready)
-    if not clean:
-        tally.unsure()
-    elif peer_last != received.seq:
-        # RS-020: the highest in sequence
-        entries = (received.n, ready.n) if received.n is not None else (ready.n,)
-        tally.broken(who, f"peerLastSeq {peer_last}", f"peerLastSeq {received.seq}", entries)
-    else:
-        tally.held()
-
-
-def _judge_refusal(
-    tally: Tally,
-    view: JournalView,
-    connection: Connection,
-    session: Session | None,
-    ready: FrameAt,
-    peer_last: object,
-) -> None:
-    who = connection.gateway
-    if peer_last != 0:
-        # RS-020
-        tally.broken(who, f"peerLastSeq {peer_last} with resumed:false", "peerLastSeq 0", (ready.n,))
-        return
-    if any(
-        one.session_id == ready.frame.payload.get("sessionId")
-        and one.connections[0].ready is not None
-        and one.connections[0].ready.n < ready.n
-        for one in view.sessions
-    ):
-        # HS-039
-        tally.broken(who, "resumed:false with the id of an older session", "a new sessionId", (ready.n,))
-        return
-    if session is None or session.agent_id != connection.agent_id or session.connections[-1].gateway != who:
-        tally.held()
-        return
-    lost = _lost_at(session, ready)
-    asked = connection.resume()
-    sent = max((seen.frame.seq or 0 for seen in session.data(GATEWAY) if seen.n < ready.n), default=0)
-    since = lost.t if lost is not None else ready.t
-    dropped = _superseded(view, session, ready) or _given_up(session, ready) or _broken_off(view, session, ready)
-    possible = asked is not None and (asked[1] or 0) <= sent
-    if dropped or not possible or ready.t - since > GATEWAY_KEEPS - view.slack(since, ready.t):
-        tally.held()
-    else:
-        # RS-001
-        tally.broken(
-            who,
-            f"resumed:false {ready.t - since:.1f} s after the loss",
-            f"resumed:true, within {GATEWAY_KEEPS:g} s",
-            (lost.n, ready.n) if lost is not None else (ready.n,),
-        )
-
-
-def _superseded(view: JournalView, session: Session, ready: FrameAt) -> bool:
-    """RS-021: a newer session of the same agent, READY in between, discards the older one."""
-    last = session.connections[-1].ready
-    firsts = [one.connections[0].ready for one in view.sessions if one.agent_id == session.agent_id]
-    return last is not None and any(first is not None and last.n < first.n < ready.n for first in firsts)
-
-
-def _broken_off(view: JournalView, session: Session, ready: FrameAt) -> bool:
-    """Whether a resume of the session that could not be was refused before: that drops it."""
-    return any(
-        (one.resume() or (None,))[0] == session.session_id and error.n < ready.n
-        for one in view.connections.values()
-        if (error := one.error(frozenset({"handshake_violation"}), GATEWAY)) is not None
-    )
-
-
-def _given_up(session: Session, ready: FrameAt) -> bool:
-    """Whether a session ended fatally so often that either side may drop it, lest it go on so for ever."""
-    ends = [one.error(FATAL - {"timeout"}) for one in session.connections]
-    return sum(end is not None and end.n < ready.n for end in ends) >= FATAL_ENDS
-
-
-def _session_before(view: JournalView, session_id: str | None, ready: FrameAt) -> Session | None:
-    """The session with this id as it stood before a ready."""
-    for session in reversed(view.sessions):
-        earlier = [one for one in session.connections if one.ready is not None and one.ready.n < ready.n]
-        if session.session_id == session_id and session_id is not None and earlier:
-            return Session(session.session_id, session.agent_id, earlier)
-    return None
-
-
-def _received(session: Session, ready: FrameAt) -> tuple[_Reached, bool]:
-    """What the gateway got in sequence, and whether nothing in it was refused or held back."""
-    reached = _Reached(0, None)
-    got: dict[int, int] = {}
-    clean = True
-    for seen in session.data(LOCAL_AGENT):
-        if seen.n > ready.n or not seen.delivered or seen.frame.seq is None:
-            continue
-        clean = clean and seen.clean and seen.frame.fate != "delayed"
-        got.setdefault(seen.frame.seq, seen.n)
-        while reached.seq + 1 in got:
-            reached = _Reached(reached.seq + 1, got[reached.seq + 1])
-    return reached, clean and not any(one.error(FATAL - {"timeout"}, GATEWAY) for one in session.connections)
 
 
 # How each side goes on
@@ -310,13 +162,19 @@ def _judge_going_on(tally: Tally, view: JournalView, connection: Connection, par
         elif first is not None:
             tally.held()
         return
-    session = _session_before(view, connection.session_id, ready)
+    session = session_before(view, connection.session_id, ready)
     known = _peer_has(connection, party)
     if session is None or known is None:
         return
     if party == LOCAL_AGENT and first is not None and (first.frame.seq or 0) != known + 1:
         # RS-002, RS-012
         tally.broken(who, f"seq {first.frame.seq} after resumed:true", f"seq {known + 1}", (ready.n, first.n))
+        return
+    old = next((seen for seen in connection.data(party) if (seen.frame.seq or 0) <= known), None)
+    if party == GATEWAY and old is not None:
+        # RS-004: lastRecvSeq is an ack
+        seen = f"seq {old.frame.seq} again after lastRecvSeq {known}"
+        tally.broken(who, seen, f"what comes after seq {known}", (ready.n, old.n))
         return
     _judge_sent_again(tally, view, connection, session, party, known, ready)
 
@@ -346,7 +204,7 @@ def _judge_sent_again(
         seen.frame.payload.get("ackSeq")
         for one in session.connections
         for seen in one.made(other_party(party))
-        if seen.frame.type == "ack" and seen.delivered
+        if seen.frame.type == "ack" and seen.passed_on
     }
     lacking: dict[int, FrameAt] = {}
     for seen in session.data(party):
@@ -378,14 +236,14 @@ LAWS = (
         "resume-rules",
         "An agent resumes the session it had within 120 s, tells what it got, and sends again what was not acked",
         LOCAL_AGENT,
-        ("RS-002", "RS-003", "RS-005", "RS-006", "RS-008", "RS-012", "RS-016"),
+        ("RS-002", "RS-003", "RS-005", "RS-006", "RS-008", "RS-012", "RS-016", "SQ-033"),
         _resume_rules,
     ),
     Law(
         "gateway-resume-rules",
         "A gateway resumes a live session within 90 s only, tells what it got, and sends again what was not acked",
         GATEWAY,
-        ("HS-039", "RS-001", "RS-004", "RS-005", "RS-009", "RS-018", "RS-020"),
+        ("HS-039", "RS-001", "RS-004", "RS-005", "RS-009", "RS-018", "RS-020", "SQ-033"),
         _gateway_resume_rules,
     ),
 )

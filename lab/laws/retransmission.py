@@ -25,6 +25,9 @@ LATE = 0.5
 LATE_SECONDS = 1.0
 """As LATE, for short ack timeouts."""
 
+CROSSES = 0.5
+"""Seconds for which a copy may still come after its ack: it was on its way, or its sender had not read the ack yet."""
+
 
 def _retransmission(law: str, party: str, view: JournalView) -> Judgement:
     tally = Tally(law, party)
@@ -64,7 +67,7 @@ def _judge_copies(
             tally.broken(
                 who, f"a copy of seq {seq} after {gap:.2f} s", f"{timeout:g} s apart", entries, f"{least:.2f} s least"
             )
-        elif settled is not None and copy.t > settled + timeout:
+        elif settled is not None and copy.t > settled + min(CROSSES, timeout):
             tally.broken(who, f"a copy of seq {seq} after its ack", "no copy of an acked frame", entries)
         elif gap > (most := timeout + max(timeout * LATE, LATE_SECONDS) + view.slack(before.t, copy.t)):
             # SQ-021: a fixed spacing, no back-off
@@ -90,11 +93,8 @@ def _judge_missing_copy(
     due = last.t + connection.ack_timeout + connection.patience
     due += view.slack(last.t, due)
     ended = fatal_error(connection)
-    if settled is not None or (ended and ended.t <= due) or view.horizon(connection, last.t) < due:
-        return
-    held = any(one.frame.fate == "delayed" and one.party != last.party for one in connection.after(sends[0].n))
-    if held:
-        tally.unsure()
+    in_time = settled is not None and settled <= due
+    if in_time or (ended and ended.t <= due) or view.horizon(connection, last.t) < due:
         return
     last_one = len(sends) > MOST_COPIES
     tally.broken(
@@ -108,7 +108,10 @@ def _judge_missing_copy(
 def _settled(view: JournalView, connection: Connection, party: str, seq: int, first: FrameAt) -> float | None:
     """When an ack of `seq` was passed on to its sender (SQ-014), with the time that a link can hold it."""
     for seen in connection.after(first.n):
-        if seen.party == party or not seen.delivered or seen.frame.fate == "delayed":
+        if seen.party == party or not seen.delivered:
+            continue
+        if not seen.clean:
+            # WS-085, SQ-033: what breaks a rule is dropped or refused, and settles nothing.
             continue
         covered = (seen.frame.ack or 0) >= seq or seen.ack_seq == seq
         answered = (

@@ -47,12 +47,17 @@ class FrameAt:
 
     @property
     def made(self) -> bool:
-        """Whether its sender made it; an extra copy was made by the lab."""
-        return not (self.frame.fate == "copied" and self.frame.fault is not None)
+        """Whether its sender made it in this place; a copy, or what had been held, is of the lab's making."""
+        return not self.frame.by_lab
 
     @property
     def delivered(self) -> bool:
-        """Whether the lab passed it on; a cut can still have lost it on the way."""
+        """Whether the lab passed it on in this place; a cut can still have lost it on the way."""
+        return self.frame.fate not in ("dropped", "delayed")
+
+    @property
+    def passed_on(self) -> bool:
+        """Whether the lab passed it on, here or, where it was held, later."""
         return self.frame.fate != "dropped"
 
     @property
@@ -128,6 +133,14 @@ class Connection:
         """The data frames that `party` made here in its session."""
         return (seen for seen in self.made(party) if seen.is_data and self.in_session(seen))
 
+    def arrived(self, party: str) -> Iterator[FrameAt]:
+        """The data frames of `party` in the places where they came to the other side, extra copies included."""
+        return (
+            seen
+            for seen in self.frames
+            if seen.party == party and seen.delivered and seen.is_data and self.in_session(seen)
+        )
+
     def in_session(self, seen: FrameAt) -> bool:
         """Whether a frame came after ready."""
         return self.ready is not None and seen.n > self.ready.n
@@ -191,6 +204,8 @@ class Job:
     cancels: list[FrameAt] = field(default_factory=list)
     results: list[FrameAt] = field(default_factory=list)
     events: list[FrameAt] = field(default_factory=list)
+    audits: list[FrameAt] = field(default_factory=list)
+    decisions: list[FrameAt] = field(default_factory=list)
     bodies: list[tuple[Entry, BodyAnswered]] = field(default_factory=list)
     requests: list[tuple[Entry, Agent2Request]] = field(default_factory=list)
     states: list[tuple[Entry, Agent2Job]] = field(default_factory=list)

@@ -80,6 +80,9 @@ def signature_faults(view: JournalView, connection: Connection, seen: FrameAt) -
     stale = isinstance(skew, int) and abs(skew) > LARGEST_SKEW_MS + room
     if facts.get("verified") is False or stale or _used_before(connection, seen, facts.get("nonce")):
         codes.add("unauthorized")
+    if not codes and _used_elsewhere(view, connection, seen, facts.get("nonce")):
+        # SG-014 names no time for which an agent keeps what it has seen.
+        return None
     if mode != "enforce" and codes:
         return None
     near = isinstance(skew, int) and LARGEST_SKEW_MS - room < abs(skew) <= LARGEST_SKEW_MS + room
@@ -97,6 +100,16 @@ def _used_before(connection: Connection, seen: FrameAt, nonce: object) -> bool:
         return False
     first = connection.nonces.get(nonce)
     return first is not None and first.n < seen.n and first.frame.sha256 != seen.frame.sha256
+
+
+def _used_elsewhere(view: JournalView, connection: Connection, seen: FrameAt, nonce: object) -> bool:
+    """Whether a frame on an earlier connection of the agent bore the nonce."""
+    earlier = (
+        other.nonces.get(nonce)
+        for other in view.connections.values()
+        if other is not connection and other.agent_id == connection.agent_id
+    )
+    return nonce is not None and any(first is not None and first.n < seen.n for first in earlier)
 
 
 def _signature_refusal(view: JournalView) -> Judgement:
@@ -127,7 +140,8 @@ def _judge_refused(tally: Tally, view: JournalView, connection: Connection, seen
     taken = next((ack for ack in view.acks.get(seen.frame.msg_id or "", ()) if _accepts(ack, seen)), None)
     if seen is connection.ready:
         # HS-013: ready is verified like any other frame
-        taken = next(iter(connection.data(LOCAL_AGENT)), None)
+        behind = (one for one in connection.after(seen.n) if one.party == LOCAL_AGENT and one.made)
+        taken = next((one for one in behind if one.is_data or one.frame.type == "ack"), None)
     good = any(
         one.frame.seq == seen.frame.seq and one.is_data and one.delivered and not signature_faults(view, other, one)
         # Another connection too: after a resume the gateway sends the frame again, signed anew (SQ-023).
@@ -174,9 +188,9 @@ LAWS = (
     ),
     Law(
         "signature-refusal",
-        "An agent takes no frame with a bad signature in enforce, and carries on with it in warn and off",
+        "An agent takes no frame with a bad signature if it said enforce, and carries on with it in warn and off",
         LOCAL_AGENT,
-        ("HS-013", "SG-005", "SG-007", "SG-009", "SG-010", "SG-014", "SG-017"),
+        ("HS-013", "HS-041", "SG-005", "SG-007", "SG-009", "SG-010", "SG-014", "SG-017"),
         _signature_refusal,
     ),
 )

@@ -70,6 +70,8 @@ class JournalView:
         self._links_to: dict[str, str] = {}
         self._cuts: list[list[Any]] = []
         self.sut_ends: list[tuple[float, str, str]] = []
+        self.crashes: list[tuple[Entry, str]] = []
+        """Where an agent2 died by order, and which service that was."""
         for entry in self.entries:
             self._take(entry)
 
@@ -108,8 +110,10 @@ class JournalView:
             self.steps_end = entry.t
         elif isinstance(event, FaultFired):
             self.faulted = True
+            if event.what == "crash":
+                self.crashes.append((entry, event.target))
         elif isinstance(event, SutChanged):
-            if event.change in ("exited", "stopping", "stopped", "killed", "started"):
+            if event.change in ("exited", "stopping", "stopped", "killed", "crashed", "paused", "started", "went-on"):
                 self.sut_ends.append((entry.t, event.name, event.change))
         else:
             self._take_agent2(entry)
@@ -175,7 +179,7 @@ class JournalView:
             connection.agent_id = connection.agent_id or frame.agent_id
         elif frame.type == "ready" and connection.answered is None and seen.made:
             connection.answered = seen
-            if seen.delivered:
+            if seen.passed_on:
                 connection.ready = seen
                 self._open_session(connection)
         if frame.type in ("content.request", "content.response"):
@@ -222,6 +226,11 @@ class JournalView:
             self._job(job_id).results.append(seen)
         elif seen.frame.type == "job.event":
             self._job(job_id).events.append(seen)
+        elif seen.frame.type == "audit.event" and job_id in self.jobs:
+            # LA-035: a note of the agent's own may name a short job id, which makes no job.
+            self.jobs[job_id].audits.append(seen)
+        elif seen.frame.type == "approval.decision":
+            self._job(job_id).decisions.append(seen)
 
     def _connection(self, conn: str, entry: Entry) -> Connection:
         return self.connections.setdefault(conn, Connection(conn, entry.by, entry.t))
@@ -240,7 +249,19 @@ class JournalView:
         low = bisect.bisect_left(self._lags, (start, 0.0))
         high = bisect.bisect_right(self._lags, (end + self._longest_lag, inf))
         late = sum(seconds for t, seconds in self._lags[low:high] if t - seconds <= end)
-        return 2 * max(held, default=0.0) + late
+        still = sum(max(0.0, min(over, end + late) - max(begin, start)) for begin, over in self._pauses())
+        return 2 * max(held, default=0.0) + late + still
+
+    def _pauses(self) -> list[tuple[float, float]]:
+        """When a local agent stood still by order."""
+        pauses: list[tuple[float, float]] = []
+        began: dict[str, float] = {}
+        for t, name, change in self.sut_ends:
+            if change == "paused":
+                began[name] = t
+            elif name in began:
+                pauses.append((began.pop(name), t))
+        return pauses + [(t, self.end) for t in began.values()]
 
     def disturbed(self, start: float, end: float, role: str | None = None) -> bool:
         """Whether a link was cut, reset or refused anybody between two times, or stayed cut meanwhile.
@@ -298,6 +319,10 @@ class JournalView:
         declared = self.participants.get(name)
         unseen = declared is not None and declared.how == "attach"
         return unseen or any(who == name and start <= t <= end for t, who, _ in self.sut_ends)
+
+    def crashes_of(self, agent2: str) -> list[Entry]:
+        """Where this agent2 died by order."""
+        return [entry for entry, target in self.crashes if target == f"service {agent2}"]
 
     def agent_of_job(self, job: Job) -> str:
         """The name of the local agent that a job was assigned to."""

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from operator import eq
 from pathlib import Path
 from typing import Any
 
 from lab.journal.events import BodyAnswered, Frame
 from lab.tap.canaries import CanarySearch, decoded_base64
-from lab.tap.schemas import Schemas
+from lab.tap.schemas import schemas_of
 from lab.tap.text import NoJson, strict_json
 
 MOST_REQUESTS = 256
 MOST_CHUNKS = 64
 MOST_BYTES = 2 * 1024 * 1024
 MOST_CURSORS = 65536
+LONGEST_CURSOR = 128
+"""Characters of a cursor that are looked at; a longer one breaks its schema."""
+MOST_COMPARED = 256
+"""A cursor is compared with so many of its job, the latest."""
 MOST_FACTS = 1024
 """Events or turns of one body that are written down; a schema break says that there are more."""
 
@@ -40,11 +45,13 @@ class ContentTap:
 
     def __init__(self, contract_folder: Path, revision: str, canaries: Mapping[str, str]) -> None:
         """Read the contract once; a folder that cannot be used raises `ContractError`."""
-        self._schemas = Schemas(contract_folder, revision)
+        self._schemas = schemas_of(contract_folder, revision)
         self._canaries = CanarySearch(canaries)
         self._asked: OrderedDict[str, _Asked] = OrderedDict()
         self._jobs: OrderedDict[str, str] = OrderedDict()
         """Job by the SHA-256 of a ref: the job's UUID, its conversation's, and each cursor handed out."""
+        self._cursors: OrderedDict[str, deque[str]] = OrderedDict()
+        """The latest cursors of a job, in clear: they never leave here."""
 
     def see(self, frame: Frame, raw: str | bytes) -> BodyAnswered | None:
         """Take in a judged frame that was delivered; the event when it completes a body.
@@ -152,8 +159,21 @@ class ContentTap:
         if isinstance(cursor, str):
             facts["next"] = _sha256(cursor)
             if asked.job_id is not None:
+                facts |= self._likeness(asked.job_id, cursor)
                 self._remember(facts["next"], asked.job_id)
         return facts
+
+    def _likeness(self, job_id: str, cursor: str) -> dict[str, int]:
+        """How much a new cursor has in common with the nearest of its job's (CHAT-046, SEC-018)."""
+        earlier = self._cursors.setdefault(job_id, deque(maxlen=MOST_COMPARED))
+        if len(self._cursors) > MOST_REQUESTS:
+            self._cursors.popitem(last=False)
+        cursor = cursor[:LONGEST_CURSOR]
+        if cursor in earlier:
+            return {}
+        alike = max((sum(map(eq, cursor, other)) for other in earlier), default=None)
+        earlier.append(cursor)
+        return {} if alike is None else {"nextAlike": alike}
 
     def _remember(self, ref: str, job_id: str) -> None:
         self._jobs.setdefault(ref, job_id)

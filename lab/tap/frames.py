@@ -14,8 +14,9 @@ from typing import Any
 
 from lab.journal.events import Frame
 from lab.journal.redaction import hide, redact_payload
+from lab.tap.approvals import TokenTap
 from lab.tap.canaries import ENCODED_MEMBERS, CanarySearch, decoded_base64
-from lab.tap.schemas import Schemas
+from lab.tap.schemas import Schemas, schemas_of
 from lab.tap.signatures import SignatureTap
 from lab.tap.text import LARGEST_TEXT, NoJson, strict_json
 
@@ -40,16 +41,22 @@ class FrameTap:
         epoch_ms: int,
     ) -> None:
         """Read the contract once; a folder that cannot be used raises `ContractError`."""
-        self._schemas = Schemas(contract_folder, revision)
+        self._schemas = schemas_of(contract_folder, revision)
         self._tenant_id = tenant_id
         self._agent_ids = frozenset(agent_ids)
         self._signatures = SignatureTap(public_keys)
+        self._tokens = TokenTap(public_keys, tenant_id)
         self._canaries = CanarySearch(canaries)
         self._epoch_ms = epoch_ms
 
     def canaries_in(self, text: str) -> tuple[str, ...]:
         """The ids of the canaries that stand in a text beside the frames, such as a request's target."""
         return tuple(self._canaries.ids(text))
+
+    @property
+    def canaries(self) -> CanarySearch:
+        """What it looks for in frames."""
+        return self._canaries
 
     def judge(self, conn: str, direction: str, raw: str | bytes, now: float) -> Frame:
         """The event for `raw` at lab time `now` in seconds; never raises, whatever the bytes are.
@@ -127,6 +134,9 @@ class FrameTap:
             "control": None if rule is None else rule.control,
             "signature": None,
         }
+        if "schemaVersion" not in frame:
+            # V1-002
+            facts["v1"] = True
         if rule is not None and rule.signed:
             facts["signature"] = self._signatures.judge(frame, self._epoch_ms + int(now * 1000))
         if canaries:
@@ -140,6 +150,8 @@ class FrameTap:
                 facts["skewMs"] = skew
         elif type_name == "job.assign":
             facts["inlineChars"] = _longest_inline(frame.get("payload"))
+        elif type_name == "approval.decision":
+            facts["token"] = self._tokens.judge(frame.get("payload"), self._epoch_ms + int(now * 1000))
         return facts
 
     def _agent(self, frame: Mapping[str, Any], direction: str, type_name: str | None) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -287,7 +288,15 @@ async def test_a_cancel_without_a_body_is_by_the_user() -> None:
         await double.post("/local/v1/jobs", JOB)
         async with double.http.post(double.server.url + "/local/v1/jobs/j1/cancel") as response:
             assert response.status == 202
-        assert double.seen(Agent2Request)[-1].facts == {"reason": "user"}
+        assert double.seen(Agent2Request)[-1].facts == {"reason": None}
+        await double.post("/local/v1/jobs/j1/cancel", {"reason": "Because."})
+        assert double.seen(Agent2Request)[-1].facts == {"reason": "other"}
+
+
+async def test_a_workspace_is_told_by_its_hash() -> None:
+    async with running(ENDLESS) as double:
+        await double.post("/local/v1/jobs", {**JOB, "workspaceRoot": "/w"})
+        assert double.seen(Agent2Request)[-1].facts == {"kind": "fix", "root": hashlib.sha256(b"/w").hexdigest()}
 
 
 @pytest.mark.req("A2-013")

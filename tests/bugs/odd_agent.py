@@ -32,8 +32,8 @@ Act = Callable[[Any, Members], list[str]]
 """The texts that go out instead of a frame; the first argument is the agent's link."""
 
 
-def _order(name: str, fits: Fits, act: Act, *of_the_gateway: str) -> None:
-    """A provocation of the agent's first frame that fits; it excuses the gateway for the laws named."""
+def _order(name: str, fits: Fits, act: Act) -> None:
+    """A provocation of the agent's first frame that fits."""
 
     def put(patch: Patch) -> None:
         links: list[Any] = []
@@ -47,10 +47,7 @@ def _order(name: str, fits: Fits, act: Act, *of_the_gateway: str) -> None:
                 return [output]
             done.append(name)
             journal = links[0]._ctx.journal
-            excuses = (
-                *((law, "local_agent") for law in AGENT_LAWS),
-                *((law, "gateway") for law in of_the_gateway),
-            )
+            excuses = tuple((law, "local_agent") for law in AGENT_LAWS)
             journal.record("faults", FaultPlanned(name, "forge", "local_agent", 0, excuses))
             journal.record("faults", FaultFired(name, "forge", "local_agent"))
             return [Transmit(text) for text in act(links[0], members)]
@@ -118,13 +115,7 @@ _order("old-report", _of("job.event"), lambda _, members: [encoded({**members, "
 _changed("report-of-other-tenant", _of("job.event"), tenantId=STRANGER)
 _changed("report-without-agent", _of("job.event"), agentId=None)
 _order("key-twice", _of("job.event"), lambda _, members: ['{"seq":0,' + encoded(members)[1:]])
-# The law takes the good frame behind the junk for received, though the connection was over by then.
-_order(
-    "junk-before-report",
-    _of("job.event"),
-    lambda _, members: [encoded(members)[:40], encoded(members)],
-    "acked-at-once",
-)
+_order("junk-before-report", _of("job.event"), lambda _, members: [encoded(members)[:40], encoded(members)])
 _order("content-in-report", _of("job.event"), _with_content)
 _order("skipped-chunk", _of("content.response"), _skipping)
 _order("wrong-length", _of("content.response"), _wrong_length)

@@ -177,12 +177,7 @@ def text_ping_is_junk(patch: Patch) -> None:
     _read_otherwise(patch, read)
 
 
-@plant(
-    "agent-v1-command-refused",
-    scenario="v1-command",
-    law=None,
-    why="a fatal error of the agent right behind a message without schemaVersion that is in order",
-)
+@plant("agent-v1-command-refused", scenario="v1-command", law="refusals")
 def v1_command_refused(patch: Patch) -> None:
     def make(original: Function) -> Function:
         def take_v1(self: AgentConnection, members: Members) -> None:
@@ -244,12 +239,7 @@ def error_without_retryable(patch: Patch) -> None:
     change_written(patch, of_type("error", lambda members: members["payload"].pop("retryable")))
 
 
-@plant(
-    "agent-nonfatal-error-closes",
-    scenario="soft-error",
-    law=None,
-    why="a close by the agent that no fatal error of either side stands before",
-)
+@plant("agent-nonfatal-error-closes", scenario="soft-error", law="goes-on")
 def nonfatal_error_closes(patch: Patch) -> None:
     def close(self: AgentConnection, _frame: Frame) -> None:
         if self.state is State.READY:
@@ -259,12 +249,7 @@ def nonfatal_error_closes(patch: Patch) -> None:
     patch.after(AgentConnection, "_on_error", close)
 
 
-@plant(
-    "agent-error-answered-with-error",
-    scenario="malformed-error",
-    law=None,
-    why="an error frame by the agent right behind the gateway's first malformed ack or error frame",
-)
+@plant("agent-error-answered-with-error", scenario="malformed-error", law="refusals")
 def error_answered_with_error(patch: Patch) -> None:
     def answer(self: AgentConnection, now: float) -> None:
         patch.slipped()
@@ -299,7 +284,7 @@ def sends_after_fatal(patch: Patch) -> None:
     _around_close(patch, beat)
 
 
-@plant("agent-obeys-after-fatal", scenario="junk", law="job-at-most-once", why="WS-042 is about frames alone there")
+@plant("agent-obeys-after-fatal", scenario="junk", law="nothing-behind-fatal")
 def obeys_after_fatal(patch: Patch) -> None:
     def make(original: Function) -> Function:
         def receive(self: AgentConnection, message: str, now: float) -> list[Event]:
@@ -317,7 +302,7 @@ def obeys_after_fatal(patch: Patch) -> None:
 # Types and kinds without a handler
 
 
-@plant("agent-unhandled-type-accepted", scenario="config-update", law=None, why="which types an agent handles")
+@plant("agent-unhandled-type-accepted", scenario="config-update", law="unhandled-rejected")
 def unhandled_type_accepted(patch: Patch) -> None:
     def make(original: Function) -> Function:
         def on_frame(self: LocalAgent, frame: Frame) -> str | None:

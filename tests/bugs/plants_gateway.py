@@ -107,13 +107,7 @@ def window_in_ready(patch: Patch) -> None:
     written(patch, alter)
 
 
-@plant(
-    "gateway-unsupported-closes",
-    scenario="gateway-without-key",
-    law=None,
-    why="a close by the gateway right after error protocol_unsupported, which is not fatal; now the agent is blamed",
-    blamed=("v1-fallback",),
-)
+@plant("gateway-unsupported-closes", scenario="gateway-without-key", law="gateway-goes-on")
 def unsupported_closes(patch: Patch) -> None:
     """The refusal of v2 closes the socket."""
 
@@ -143,7 +137,7 @@ def signature_time_in_seconds(patch: Patch) -> None:
     patch.wrap(Signer, "sign", make)
 
 
-@plant("gateway-nonce-repeats", scenario="gateway-link-cut", law="gateway-frames-signed", blamed=("refusals",))
+@plant("gateway-nonce-repeats", scenario="gateway-link-cut", law="gateway-frames-signed")
 def nonce_repeats(patch: Patch) -> None:
     """Nonces are counted, by connection."""
     count = [0]
@@ -339,7 +333,7 @@ SLOW: Any = _Slow()
 # Resuming
 
 
-@plant("gateway-peer-last-seq-is-next", scenario="gateway-link-cut", law="gateway-resume-rules", blamed=("refusals",))
+@plant("gateway-peer-last-seq-is-next", scenario="gateway-link-cut", law="gateway-resume-rules")
 def peer_last_seq_is_next(patch: Patch) -> None:
     """The number expected next goes out."""
 
@@ -378,12 +372,7 @@ def resumes_anything(patch: Patch) -> None:
     patch.wrap(SessionStore, "resumable", make)
 
 
-@plant(
-    "gateway-resume-sends-acked-again",
-    scenario="gateway-ack-cut",
-    law=None,
-    why="after resumed:true a data frame of the gateway at or below the lastRecvSeq of the register",
-)
+@plant("gateway-resume-sends-acked-again", scenario="gateway-ack-cut", law="gateway-resume-rules")
 def resume_sends_acked_again(patch: Patch) -> None:
     """lastRecvSeq is not looked at."""
 

@@ -69,12 +69,7 @@ def inline_without_transient(patch: Patch) -> None:
     written(patch, lambda type_name, members: members if type_name == "job.assign" else None)
 
 
-@plant(
-    "gateway-chat-with-incident",
-    scenario="chat",
-    law=None,
-    why="a job.assign of kind chat with a member incidentRef or repoRef; the schema takes either",
-)
+@plant("gateway-chat-with-incident", scenario="chat", law="assigned-as-ordered")
 def chat_with_incident(patch: Patch) -> None:
     """A chat has an incident, as other kinds do."""
     orders(patch, lambda _, payload: {**payload, "incidentRef": {"id": "incident-1"}})

@@ -96,12 +96,7 @@ def agent_unchecked(patch: Patch) -> None:
     check(patch, "agent", "agent_mismatch")
 
 
-@plant(
-    "gateway-duplicate-keys-accepted",
-    scenario="gateway-key-twice",
-    law="acked-at-once",
-    why="it acks what its witness could not read; `gateway-refusals` waits 5 s for the error",
-)
+@plant("gateway-duplicate-keys-accepted", scenario="gateway-key-twice", law="gateway-refusals")
 def duplicate_keys_accepted(patch: Patch) -> None:
     """The last of two equal keys counts."""
 
@@ -117,13 +112,7 @@ def duplicate_keys_accepted(patch: Patch) -> None:
     patch.wrap(connection_module, "parse_untrusted", make)
 
 
-@plant(
-    "gateway-chunk-order-unchecked",
-    scenario="gateway-skipped-chunk",
-    law="gateway-refusals",
-    promise=True,
-    blamed=("refs",),
-)
+@plant("gateway-chunk-order-unchecked", scenario="gateway-skipped-chunk", law="gateway-refusals", promise=True)
 def chunk_order_unchecked(patch: Patch) -> None:
     """Chunks are collected in any order."""
     check(patch, "chunks", "chunk_out_of_order")
@@ -135,12 +124,7 @@ def byte_length_unchecked(patch: Patch) -> None:
     check(patch, "chunks", "chunk_inconsistent")
 
 
-@plant(
-    "gateway-refused-frame-counts",
-    scenario="gateway-content-in-report",
-    law=None,
-    why="peerLastSeq of a ready that covers a frame which the gateway had refused with a fatal error",
-)
+@plant("gateway-refused-frame-counts", scenario="gateway-content-in-report", law="gateway-resume-rules")
 def refused_frame_counts(patch: Patch) -> None:
     """A frame is received before it is judged."""
 

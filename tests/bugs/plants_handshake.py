@@ -26,7 +26,7 @@ def hello_before_register(patch: Patch) -> None:
     _after_start(patch, swap)
 
 
-@plant("agent-hello-waits-for-answer", scenario="ready", law=None, why="a register that no hello follows")
+@plant("agent-hello-waits-for-answer", scenario="ready", law="handshake")
 def hello_waits_for_answer(patch: Patch) -> None:
     def hold(_self: AgentConnection, output: list[Output]) -> None:
         patch.slipped()

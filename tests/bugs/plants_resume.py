@@ -7,9 +7,11 @@ from typing import Any
 from lab.localagent import gateway_link
 from lab.localagent.agent import LocalAgent
 from lab.localagent.gateway_link import GatewayLink
+from lab.protocol import agent_side
 from lab.protocol.agent_side import AgentConnection
 from lab.protocol.events import Transmit
 from lab.protocol.reliability import Delivery, Inbound, Outbound, SentFrame, Verdict
+from lab.protocol.session import Session
 from tests.bugs.plants import Function, Patch, plant
 
 
@@ -60,7 +62,7 @@ def resume_names_zero(patch: Patch) -> None:
     _change_resume(patch, change)
 
 
-@plant("agent-resume-skips-hello", scenario="cut", law=None, why="a register with resume that no hello follows")
+@plant("agent-resume-skips-hello", scenario="cut", law="handshake")
 def resume_skips_hello(patch: Patch) -> None:
     def skip(self: AgentConnection, *_: object) -> None:
         if self.session.session_id is not None:
@@ -154,12 +156,7 @@ def resume_newest_first(patch: Patch) -> None:
     patch.set(AgentConnection, "_write_again", write_again)
 
 
-@plant(
-    "agent-job-stopped-by-cut",
-    scenario="cut",
-    law=None,
-    why="a cancel at agent2 that no job.cancel of the gateway stands before",
-)
+@plant("agent-job-stopped-by-cut", scenario="cut", law="cancel-at-agent2")
 def job_stopped_by_cut(patch: Patch) -> None:
     agents: list[LocalAgent] = []
     patch.after(LocalAgent, "__init__", lambda self, *_: agents.append(self))
@@ -216,12 +213,20 @@ def fresh_session_counts_on(patch: Patch) -> None:
     patch.wrap(AgentConnection, "_lose_session", make)
 
 
-@plant(
-    "agent-result-lost-with-session",
-    scenario="forgotten-with-result",
-    law=None,
-    why="a job.result sent in a session that was lost without its ack, and not again in the next one",
-)
+@plant("agent-session-kept-too-long", scenario="back-too-late", law="resume-rules")
+def session_kept_too_long(patch: Patch) -> None:
+    def make(original: Function) -> Function:
+        def may_resume(session: Session, now: float) -> bool:
+            if session.session_id is not None and not original(session, now):
+                patch.slipped()
+            return session.session_id is not None
+
+        return may_resume
+
+    patch.wrap(agent_side, "may_resume", make)
+
+
+@plant("agent-result-lost-with-session", scenario="forgotten-with-result", law="result-renewed")
 def result_lost_with_session(patch: Patch) -> None:
     class Nothing(frozenset[str]):
         def __contains__(self, _type: object) -> bool:

@@ -166,12 +166,7 @@ def signature_mode_constant(patch: Patch) -> None:
     change_written(patch, change)
 
 
-@plant(
-    "agent-bad-signature-counts",
-    scenario="forged-signature",
-    law=None,
-    why="a lastRecvSeq that covers a frame with a bad signature, which the agent refused",
-)
+@plant("agent-bad-signature-counts", scenario="forged-signature", law="resume-rules")
 def bad_signature_counts(patch: Patch) -> None:
     def make(original: Function) -> Function:
         def check(self: AgentConnection, members: Members, now: float) -> str | None:

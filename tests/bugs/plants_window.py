@@ -25,12 +25,7 @@ def _on_outbound(patch: Patch, act: Function) -> None:
     patch.after(GatewayLink, "__init__", lambda self, *_: act(self._outbox.session.outbound))
 
 
-@plant(
-    "agent-window-off-by-one",
-    scenario="acks-lost",
-    law=None,
-    why="how many of the agent's data frames are without an ack at once, against its eight",
-)
+@plant("agent-window-off-by-one", scenario="acks-lost", law="window")
 def window_off_by_one(patch: Patch) -> None:
     def widen(outbound: Outbound) -> None:
         def take() -> Delivery | None:
@@ -45,12 +40,7 @@ def window_off_by_one(patch: Patch) -> None:
     _on_outbound(patch, widen)
 
 
-@plant(
-    "agent-heartbeat-outside-window",
-    scenario="acks-lost",
-    law=None,
-    why="how many of the agent's data frames are without an ack at once, against its eight",
-)
+@plant("agent-heartbeat-outside-window", scenario="acks-lost", law="window")
 def heartbeat_outside_window(patch: Patch) -> None:
     def make(original: Function) -> Function:
         def on_event(self: GatewayLink, event: Event) -> None:
@@ -69,6 +59,39 @@ def heartbeat_outside_window(patch: Patch) -> None:
         return on_event
 
     patch.wrap(GatewayLink, "_on_event", make)
+
+
+@plant("agent-window-slot-leaks", scenario="acks-lost", law="window")
+def window_slot_leaks(patch: Patch) -> None:
+    leaked: list[Delivery] = []
+
+    def on_ack(original: Function) -> Function:
+        def take_ack(self: AgentConnection, frame: Frame) -> None:
+            sent = self.session.outbound._unacked.get(frame.payload["ackSeq"])
+            if sent is not None and frame.payload["status"] == "duplicate":
+                leaked.append(sent.delivery)
+            original(self, frame)
+
+        return take_ack
+
+    def leak(outbound: Outbound) -> None:
+        def acked_up_to(ack: int) -> list[Delivery]:
+            settled = Outbound.acked_up_to(outbound, ack)
+            leaked.extend(settled)
+            return settled
+
+        def take() -> Delivery | None:
+            if len(outbound._unacked) + len(leaked) < outbound.window:
+                return Outbound.take(outbound)
+            if outbound._queue and len(outbound._unacked) < outbound.window:
+                patch.slipped()
+            return None
+
+        patch.set(outbound, "acked_up_to", acked_up_to)
+        patch.set(outbound, "take", take)
+
+    patch.wrap(AgentConnection, "_on_ack", on_ack)
+    _on_outbound(patch, leak)
 
 
 def _full(outbound: Outbound) -> bool:
@@ -123,12 +146,7 @@ def ready_limits_unclamped(patch: Patch) -> None:
     patch.after(GatewayLink, "__init__", lambda self, *_: trust(self))
 
 
-@plant(
-    "agent-optional-feature-unlisted",
-    scenario="fix",
-    law=None,
-    why="a frame of an optional feature that ready.capabilities does not list",
-)
+@plant("agent-optional-feature-unlisted", scenario="fix", law="capabilities")
 def optional_feature_unlisted(patch: Patch) -> None:
     def check(self: GatewayLink, event: Event) -> None:
         if isinstance(event, BecameReady) and "policy.check" not in event.capabilities and self._connection:
@@ -140,12 +158,7 @@ def optional_feature_unlisted(patch: Patch) -> None:
     patch.after(GatewayLink, "_on_event", check)
 
 
-@plant(
-    "agent-unhandled-kind-answered",
-    scenario="unserved-kind",
-    law=None,
-    why="which kinds of content an agent serves",
-)
+@plant("agent-unhandled-kind-answered", scenario="unserved-kind", law="unhandled-rejected")
 def unhandled_kind_answered(patch: Patch) -> None:
     def make(original: Function) -> Function:
         def take(self: LocalAgent, frame: Frame) -> str | None:
@@ -161,12 +174,7 @@ def unhandled_kind_answered(patch: Patch) -> None:
     patch.wrap(LocalAgent, "_take_request", make)
 
 
-@plant(
-    "agent-approval-token-unchecked",
-    scenario="approval-forged",
-    law=None,
-    why="whether a trusted key signed the token of an approval.decision that agent2 hears of",
-)
+@plant("agent-approval-token-unchecked", scenario="approval-forged", law="approvals")
 def approval_token_unchecked(patch: Patch) -> None:
     def claims(token: str, _trusted: object) -> approvals.Claims | None:
         patch.slipped()
@@ -175,12 +183,7 @@ def approval_token_unchecked(patch: Patch) -> None:
     patch.set(work, "verified_claims", claims)
 
 
-@plant(
-    "agent-approval-expired-accepted",
-    scenario="approval-expired",
-    law=None,
-    why="the time at which the token of an approval.decision ends",
-)
+@plant("agent-approval-expired-accepted", scenario="approval-expired", law="approvals")
 def approval_expired_accepted(patch: Patch) -> None:
     def allows(claims: approvals.Claims, *due: Any) -> bool:
         if due[-1] >= claims.exp:

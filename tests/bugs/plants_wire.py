@@ -304,12 +304,7 @@ def no_heartbeat_in_a_job(patch: Patch) -> None:
 # v1
 
 
-@plant(
-    "agent-never-falls-back",
-    scenario="v1-gateway",
-    law=None,
-    why="a v2 register again after the gateway has refused v2 with protocol_unsupported",
-)
+@plant("agent-never-falls-back", scenario="v1-gateway", law="v1-fallback")
 def never_falls_back(patch: Patch) -> None:
     def end(self: AgentConnection) -> None:
         patch.slipped()
@@ -359,12 +354,7 @@ def falls_back_after_refusal(patch: Patch) -> None:
     patch.wrap(AgentConnection, "_on_error", make)
 
 
-@plant(
-    "agent-offers-v2-too-soon",
-    scenario="v1-gateway-reset",
-    law=None,
-    why="a v2 register within the ten minutes, though the same connection falls back again",
-)
+@plant("agent-offers-v2-too-soon", scenario="v1-gateway-reset", law="v1-fallback")
 def offers_v2_too_soon(patch: Patch) -> None:
     def make(original: Function) -> Function:
         def begin(self: GatewayLink, connection: AgentConnection) -> None:

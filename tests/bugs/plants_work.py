@@ -69,12 +69,7 @@ def hold_not_woken_by_events(patch: Patch) -> None:
     patch.set(StreamBook, "append", append)
 
 
-@plant(
-    "agent-hold-not-woken-by-end",
-    scenario="chat-late-end",
-    law=None,
-    why="an empty page without done, later than the drain after agent2's end, though it was asked for before",
-)
+@plant("agent-hold-not-woken-by-end", scenario="chat-late-end", law="stream-done")
 def hold_not_woken_by_end(patch: Patch) -> None:
     """The close of a record tells nobody."""
 
@@ -198,12 +193,7 @@ def cursor_used_once(patch: Patch) -> None:
     patch.set(StreamBook, "empty_page", empty_page)
 
 
-@plant(
-    "agent-cursor-shows-position",
-    scenario="chat-paused",
-    law=None,
-    why="cursors of neighbouring pages that have more in common than chance gives; their witness keeps hashes alone",
-)
+@plant("agent-cursor-shows-position", scenario="chat-paused", law="cursors-tell-nothing")
 def cursor_shows_position(patch: Patch) -> None:
     """The cursor is its position, padded."""
 

@@ -162,12 +162,7 @@ def bad_frame_ends_stream(patch: Patch) -> None:
 # Chats
 
 
-@plant(
-    "agent-done-with-the-result",
-    scenario="agent2-lines-after-result",
-    law=None,
-    why="done:true before agent2's content stream had ended, while that was open, unbroken and within its drain",
-)
+@plant("agent-done-with-the-result", scenario="agent2-lines-after-result", law="stream-done")
 def done_with_the_result(patch: Patch) -> None:
     """A page is the last one when the job has its result."""
     over: list[str] = []
@@ -218,12 +213,7 @@ def chat_run_as_fix(patch: Patch) -> None:
     patch.wrap(Runner, "_job_body", make)
 
 
-@plant(
-    "agent-store-opened-late",
-    scenario="agent2-chat-vanishes",
-    law=None,
-    why="not_found for a chat that was accepted and failed with infra at a healthy store",
-)
+@plant("agent-store-opened-late", scenario="agent2-chat-vanishes", law="refs")
 def store_opened_late(patch: Patch) -> None:
     """The record of a chat is opened after health."""
     later: list[Any] = []

@@ -36,12 +36,7 @@ def two_jobs_at_once(patch: Patch) -> None:
     patch.after(Jobs, "assign", start)
 
 
-@plant(
-    "agent-second-job-refused",
-    scenario="two-jobs",
-    law=None,
-    why="a job that failed with infra, never posted, while another one ran at an agent2 that was there",
-)
+@plant("agent-second-job-refused", scenario="two-jobs", law="every-job-its-turn")
 def second_job_refused(patch: Patch) -> None:
     """A job beside another fails at once."""
 
@@ -54,12 +49,7 @@ def second_job_refused(patch: Patch) -> None:
     patch.after(Jobs, "assign", refuse)
 
 
-@plant(
-    "agent-slot-kept-after-failure",
-    scenario="job-after-refusal",
-    law=None,
-    why="an accepted job that is neither posted nor ended though the one before it has its result",
-)
+@plant("agent-slot-kept-after-failure", scenario="job-after-refusal", law="every-job-its-turn")
 def slot_kept_after_failure(patch: Patch) -> None:
     """A job that did not go well keeps the slot."""
 
@@ -77,12 +67,7 @@ def slot_kept_after_failure(patch: Patch) -> None:
     patch.wrap(Jobs, "_run", make)
 
 
-@plant(
-    "agent-queue-unbounded",
-    scenario="many-jobs",
-    law=None,
-    why="more than sixteen accepted jobs that wait behind the running one",
-)
+@plant("agent-queue-unbounded", scenario="many-jobs", law="jobs-admitted")
 def queue_unbounded(patch: Patch) -> None:
     """Any number of jobs may wait."""
 
@@ -98,12 +83,7 @@ def queue_unbounded(patch: Patch) -> None:
     patch.wrap(Jobs, "assign", make)
 
 
-@plant(
-    "agent-quality-accepted",
-    scenario="refused-kind",
-    law=None,
-    why="a job.assign of kind quality acked accepted, or posted to agent2",
-)
+@plant("agent-quality-accepted", scenario="refused-kind", law="jobs-admitted")
 def quality_accepted(patch: Patch) -> None:
     """All kinds of the contract are taken."""
 
@@ -143,12 +123,7 @@ def cancel_not_passed_on(patch: Patch) -> None:
     patch.set(Watch, "_post_cancel", post)
 
 
-@plant(
-    "agent-cancel-without-reason",
-    scenario="fix-cancelled",
-    law=None,
-    why="the body of POST cancel as it came: agent2's witness puts the default in place of a missing reason",
-)
+@plant("agent-cancel-without-reason", scenario="fix-cancelled", law="cancel-at-agent2")
 def cancel_without_reason(patch: Patch) -> None:
     """The default reason is left out."""
 
@@ -188,12 +163,7 @@ def cancel_waits_for_ever(patch: Patch) -> None:
     impatient(patch, None)
 
 
-@plant(
-    "agent-cancel-does-not-wait",
-    scenario="cancel-late",
-    law=None,
-    why="a cancelled job's result within 10 s though agent2 had not ended it, and a POST /jobs that met 409 for it",
-)
+@plant("agent-cancel-does-not-wait", scenario="cancel-late", law="cancel-at-agent2")
 def cancel_does_not_wait(patch: Patch) -> None:
     """The job is over when the cancel is posted."""
     impatient(patch, 0.0)
@@ -211,12 +181,7 @@ def queued_cancel_still_runs(patch: Patch) -> None:
     patch.set(Jobs, "cancel", cancel)
 
 
-@plant(
-    "agent-cancel-hits-running-job",
-    scenario="cancel-queued",
-    law=None,
-    why="a POST cancel at agent2 for a job that no job.cancel names",
-)
+@plant("agent-cancel-hits-running-job", scenario="cancel-queued", law="cancel-at-agent2")
 def cancel_hits_running_job(patch: Patch) -> None:
     """Whatever runs is cancelled."""
 
@@ -228,12 +193,7 @@ def cancel_hits_running_job(patch: Patch) -> None:
     patch.set(Jobs, "cancel", cancel)
 
 
-@plant(
-    "agent-cancel-in-health-is-infra",
-    scenario="cancel-in-health",
-    law=None,
-    why="outcome failed of a job that was cancelled before agent2 had it (CHAT-024 takes either, says the law)",
-)
+@plant("agent-cancel-in-health-is-infra", scenario="cancel-in-health", law="cancel-honoured")
 def cancel_in_health_is_infra(patch: Patch) -> None:
     """A cancel during health reads as an agent2 that is down."""
 

@@ -162,12 +162,7 @@ def denied_called_infra(patch: Patch) -> None:
     patch.set(runner, "of_refusal", of_refusal)
 
 
-@plant(
-    "agent-busy-retried",
-    scenario="job-busy",
-    law=None,
-    why="a second POST /jobs of a job whose first was answered with a status that is no 2xx",
-)
+@plant("agent-busy-retried", scenario="job-busy", law="agent2-client")
 def busy_retried(patch: Patch) -> None:
     """409 is tried again."""
 
@@ -255,12 +250,7 @@ def answer_in_phase(patch: Patch) -> None:
     patch.wrap(watching, "progress", make)
 
 
-@plant(
-    "agent-no-context-progress",
-    scenario="fix",
-    law=None,
-    why="a job.event with phase context between the 2xx of POST /jobs and agent2's first own event",
-)
+@plant("agent-no-context-progress", scenario="fix", law="progress")
 def no_context_progress(patch: Patch) -> None:
     """agent2's first event is the first report."""
 
@@ -276,12 +266,7 @@ def no_context_progress(patch: Patch) -> None:
     patch.wrap(_Uplink, "send", make)
 
 
-@plant(
-    "agent-waiting-approval-hidden",
-    scenario="fix-approval",
-    law=None,
-    why="a job.event with state waiting_approval for each of agent2's that has it",
-)
+@plant("agent-waiting-approval-hidden", scenario="fix-approval", law="progress")
 def waiting_approval_hidden(patch: Patch) -> None:
     """All that is not terminal runs."""
 

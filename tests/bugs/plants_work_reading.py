@@ -106,12 +106,7 @@ def reopening(patch: Patch, **altered: float) -> None:
     patch.wrap(watching, "read_through", make)
 
 
-@plant(
-    "agent-broken-stream-not-reopened",
-    scenario="fix-events-torn",
-    law=None,
-    why="outcome infra after one break of the events stream, with no second GET events and no other cause",
-)
+@plant("agent-broken-stream-not-reopened", scenario="fix-events-torn", law="agent2-client")
 def broken_stream_not_reopened(patch: Patch) -> None:
     """The first break is the last."""
     reopening(patch, attempts=0)
@@ -158,12 +153,7 @@ def token_on_health(patch: Patch) -> None:
     patch.set(Agent2Client, "health", health)
 
 
-@plant(
-    "agent-health-remembered",
-    scenario="two-chats",
-    law=None,
-    why="GET health between the job.assign of a chat and its POST /jobs",
-)
+@plant("agent-health-remembered", scenario="two-chats", law="as-assigned")
 def health_remembered(patch: Patch) -> None:
     """Health is asked once."""
     known: list[Health] = []
@@ -181,12 +171,7 @@ def health_remembered(patch: Patch) -> None:
     patch.wrap(Agent2Client, "health", make)
 
 
-@plant(
-    "agent-streams-left-open",
-    scenario="cancel-ignored",
-    law=None,
-    why="a stream of a job opened and neither ended nor broken some time after the job's result",
-)
+@plant("agent-streams-left-open", scenario="cancel-ignored", law="agent2-client")
 def streams_left_open(patch: Patch) -> None:
     """A job's readers outlive it."""
     kept: list[asyncio.Task[None]] = []

@@ -102,12 +102,7 @@ def user_parts_run_together(patch: Patch) -> None:
     patch.set(runner, "joined", run_together)
 
 
-@plant(
-    "agent-store-readable-by-all",
-    scenario="chat",
-    law=None,
-    why="the modes of the files below the agent's state folder, which no witness looks at",
-)
+@plant("agent-store-readable-by-all", scenario="chat", law="state-private")
 def store_readable_by_all(patch: Patch) -> None:
     """The store's files have the default mode."""
 
@@ -148,23 +143,13 @@ def mask_missing_in_session(patch: Patch) -> None:
     unmasked_turn(patch, "close")
 
 
-@plant(
-    "agent-mask-missing-in-user-turn",
-    scenario="chat-secret-question",
-    law=None,
-    why="a canary in a form that has to be masked in the prompt, and the body of chat.session searched for it",
-)
+@plant("agent-mask-missing-in-user-turn", scenario="chat-secret-question", law="secrets-masked")
 def mask_missing_in_user_turn(patch: Patch) -> None:
     """The user's turn is stored as it was said."""
     unmasked_turn(patch, "begin")
 
 
-@plant(
-    "agent-mask-first-match-only",
-    scenario="chat-secret",
-    law=None,
-    why="canaries in the body of a page: the law compares whole lines, and this one is not agent2's line any more",
-)
+@plant("agent-mask-first-match-only", scenario="chat-secret", law="secrets-masked")
 def mask_first_match_only(patch: Patch) -> None:
     """One secret a line is replaced."""
 
@@ -179,12 +164,7 @@ def mask_first_match_only(patch: Patch) -> None:
     patch.set(chatstore, "mask", mask)
 
 
-@plant(
-    "agent-mask-on-the-way-out",
-    scenario="chat-secret",
-    law=None,
-    why="the files below the agent's state folder searched for canaries, which no witness does",
-)
+@plant("agent-mask-on-the-way-out", scenario="chat-secret", law="secrets-masked")
 def mask_on_the_way_out(patch: Patch) -> None:
     """The store writes the raw line and gives the masked one to the page."""
 
@@ -241,12 +221,7 @@ def prompt_counted_in_characters(patch: Patch) -> None:
     prompts(patch, text)
 
 
-@plant(
-    "agent-prompt-limit-one-short",
-    scenario="chat-prompt-full",
-    law=None,
-    why="a chat with a prompt within the limit that failed with unknown though agent2 was never asked",
-)
+@plant("agent-prompt-limit-one-short", scenario="chat-prompt-full", law="every-job-its-turn")
 def prompt_limit_one_short(patch: Patch) -> None:
     """The limit itself is too large."""
 
@@ -271,12 +246,7 @@ def long_prompt_called_infra(patch: Patch) -> None:
     patch.set(runner, "chat_text", text)
 
 
-@plant(
-    "agent-empty-prompt-invented",
-    scenario="chat-prompt-empty",
-    law=None,
-    why="a POST /jobs of a chat whose prompt is known to be empty",
-)
+@plant("agent-empty-prompt-invented", scenario="chat-prompt-empty", law="prompt-whole")
 def empty_prompt_invented(patch: Patch) -> None:
     """A blank question gets the sentence of other kinds."""
 

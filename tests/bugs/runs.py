@@ -1,8 +1,7 @@
-"""One run of a scenario in this process, on the real clock, with or without a slip, and what came of it."""
+"""One run of a scenario in this process, on the virtual clock, with or without a slip, and what came of it."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from lab.run.runner import RunOptions, RunResult, run_scenario
 from lab.run.verdict import SUT_PARTY, Finding, Outcome
 from lab.scenario.loader import load_scenario
 from lab.scenario.model import Scenario
+from lab.sim.run import run_virtual
 from tests.bugs.plants import Plant, planted
 from tests.bugs.provocations import PROVOCATIONS
 
@@ -92,7 +92,7 @@ def run(name: str, out: Path, slip: Plant | None = None) -> Told:
     provocations = [PROVOCATIONS[tag] for tag in scenario.tags if tag in PROVOCATIONS]
     options = RunOptions(out, scenario.seed if scenario.seed is not None else 1)
     with planted(*provocations), planted(*([slip.put] if slip is not None else [])) as patch:
-        result = asyncio.run(run_scenario(scenario, options, lambda *_: None))
+        result = run_virtual(lambda: run_scenario(scenario, options, lambda *_: None), options.seed)
     return _told(name, result, patch.reached)
 
 

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 from nacl.signing import SigningKey
 
-from lab.gateway.core import ContentNews, GatewayCore, News, SessionNews, UndeliveredNews
+from lab.gateway.core import GatewayCore
 from lab.gateway.jobs import Order
+from lab.gateway.news import ContentNews, News, SessionNews, UndeliveredNews
 from lab.gateway.relay import Answer
 from lab.protocol.contract import Contract, default_contract_folder
 from lab.protocol.events import Close

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.gateway.core import SessionNews
 from lab.gateway.jobs import job_state
+from lab.gateway.news import SessionNews
 from lab.protocol.gateway_side import GatewayPolicy
 from tests.gateway.by_hand import HandAgent, holds, text
-from tests.gateway.core_bench import AGENT, EPOCH_MS, JOB, KEY, OTHER, TENANT, CoreBench, chat, fix, job_id
+from tests.gateway.core_bench import AGENT, CONTRACT, EPOCH_MS, JOB, KEY, OTHER, TENANT, CoreBench, chat, fix, job_id
 
 SCHEMA_VIOLATION, HANDSHAKE_VIOLATION, TIMEOUT, NORMAL = 4402, 4406, 4420, 1000
 
@@ -89,7 +89,7 @@ def test_a_resume_sends_again_what_was_not_acked_and_signs_it_anew() -> None:
     assert bench.core.jobs[job_id(1)].answer == "accepted"
 
 
-@pytest.mark.req("RS-005", "RS-007", "RS-009")
+@pytest.mark.req("RS-005", "RS-007", "RS-009", "WS-078")
 def test_a_lost_session_fails_what_was_in_flight_and_keeps_the_jobs() -> None:
     bench = CoreBench()
     first = bench.ready()
@@ -283,7 +283,26 @@ def test_messages_after_the_end_change_nothing() -> None:
     assert bench.written[conn] == before
 
 
-@pytest.mark.req("CP-023", "SQ-007", "SQ-034")
+@pytest.mark.req("CP-010")
+def test_ready_ack_and_error_are_of_their_schemas() -> None:
+    bench = CoreBench()
+    conn = bench.ready()
+    request = "99999999-0000-4000-8000-000000000001"
+    beat = bench.agent.heartbeat()
+    check = bench.agent.data("policy.check", {"jobId": JOB, "actionType": "shell"}, requestId=request)
+    bench.tell(conn, beat, beat, check, {**bench.agent.heartbeat(), "tenantId": "another"})
+    session = bench.ready_payload(conn)["sessionId"]
+    bench.drop(conn, 1)
+    resumed = bench.ready(2, resume=(session, 0))
+    frames = [*bench.written[conn], *bench.written[resumed]]
+    told = [(frame["type"], frame["payload"].get("status")) for frame in frames]
+    acks = [("ack", status) for status in ("accepted", "duplicate", "rejected")]
+    assert told == [("ready", None), *acks, ("error", None), ("ready", None)]
+    assert bench.ready_payload(resumed)["resumed"] is True
+    assert [CONTRACT.check_frame(frame["type"], frame) for frame in frames] == [None] * 6
+
+
+@pytest.mark.req("CP-023", "SQ-007", "SQ-034", "TY-006")
 def test_every_data_frame_that_the_gateway_takes_is_acked_accepted() -> None:
     bench = CoreBench()
     conn = bench.ready()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
+from types import FunctionType, MethodType, ModuleType
+
 import pytest
 
-from tests.gateway.core_bench import AGENT, OTHER, CoreBench, fix, job_id
+from tests.gateway.core_bench import AGENT, JOB, OTHER, CoreBench, chat, fix, job_id
 
 SCHEMA_VIOLATION, HANDSHAKE_VIOLATION, TIMEOUT, NORMAL = 4402, 4406, 4420, 1000
 
@@ -19,6 +22,44 @@ def test_a_body_in_three_chunks_is_put_together_and_acked_chunk_by_chunk() -> No
     (answer,) = bench.answers()
     assert (answer.request_id, answer.status, answer.body, answer.code) == (request, "ok", b"one two three", None)
     assert [ack["payload"]["status"] for ack in bench.of(conn, "ack")] == ["accepted"] * 3
+
+
+def texts_in(root: object) -> Iterator[str]:
+    """Every text that can be reached from a value, bytes as text."""
+    seen: set[int] = set()
+    left = [root]
+    while left:
+        value = left.pop()
+        if id(value) in seen or isinstance(value, type | FunctionType | MethodType | ModuleType):
+            continue
+        seen.add(id(value))
+        if isinstance(value, str | bytes):
+            yield value if isinstance(value, str) else value.decode(errors="replace")
+        elif isinstance(value, Mapping):
+            left += [*value.keys(), *value.values()]
+        elif isinstance(value, Collection):
+            left += value
+        else:
+            left += getattr(value, "__dict__", {}).values()
+            left += [getattr(value, name, None) for name in getattr(type(value), "__slots__", ())]
+
+
+@pytest.mark.req("CP-015")
+def test_a_chat_leaves_ids_states_and_counts_at_the_gateway_and_no_text() -> None:
+    bench = CoreBench()
+    conn = bench.ready()
+    bench.assign(chat("canary of the question"))
+    assert any("canary" in text for text in texts_in(bench.core))
+    bench.tell(conn, bench.agent.ack(bench.of(conn, "job.assign")[0]))
+    for kind in ("job.stream", "chat.session"):
+        request = bench.ask(kind=kind, ref=JOB)
+        bench.tell(conn, bench.agent.ack(bench.of(conn, "content.request")[-1]))
+        bench.tell(conn, bench.agent.chunk(request, b"canary of the answer"))
+    bench.tell(conn, bench.agent.data("job.result", {"jobId": JOB, "outcome": "no_change", "filesChangedCount": 2}))
+    assert [answer.body for answer in bench.answers()] == [b"canary of the answer"] * 2
+    assert bench.core.jobs[JOB].result == {"jobId": JOB, "outcome": "no_change", "filesChangedCount": 2}
+    assert JOB in texts_in(bench.core)
+    assert [text for text in texts_in(bench.core) if "canary" in text] == []
 
 
 def test_an_empty_body_is_an_answer() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lab.gateway.core import JobNews
 from lab.gateway.jobs import CallRefused, Order, job_state
+from lab.gateway.news import JobNews
+from lab.protocol.contract import Contract, default_contract_folder
 from tests.gateway.by_hand import CAPABILITIES, holds
 from tests.gateway.core_bench import AGENT, JOB, KEY, OTHER, CoreBench, chat, fix, job_id
 
@@ -162,6 +163,35 @@ def test_an_agent_of_an_older_revision_gets_no_chat() -> None:
     bench = CoreBench(revision="2.2")
     bench.ready(capabilities=CAPABILITIES[:2])
     assert refused(bench, chat()) == "AGENT_UNSUPPORTED"
+
+
+@pytest.mark.req("CP-018")
+@pytest.mark.parametrize("agent", ["2.2", "2.3"])
+@pytest.mark.parametrize("gateway", ["2.2", "2.3"])
+def test_old_and_new_sides_get_on_with_what_both_know(gateway: str, agent: str) -> None:
+    bench = CoreBench(revision=gateway)
+    conn = bench.ready(capabilities=CAPABILITIES if agent == "2.3" else CAPABILITIES[:2])
+    bench.assign(fix(job_id(1)))
+    kinds = ["fix"]
+    if gateway == agent == "2.3":
+        bench.assign(chat("a" * 4097))
+        kinds.append("chat")
+    else:
+        refused(bench, chat())
+    known = Contract.load(default_contract_folder(), agent)
+    assert [known.check_frame(frame["type"], frame) for frame in bench.written[conn]] == [None] * (1 + len(kinds))
+    assert [frame["payload"]["kind"] for frame in bench.of(conn, "job.assign")] == kinds
+
+
+@pytest.mark.req("CP-003")
+def test_a_chat_that_is_refused_goes_to_nobody_else() -> None:
+    bench = CoreBench()
+    able = bench.ready(agent=OTHER)
+    asked = bench.ready(capabilities=("job.assign",))
+    assert refused(bench, chat()) == "AGENT_UNSUPPORTED"
+    bench.at(5)
+    assert [frame["type"] for conn in (able, asked) for frame in bench.written[conn]] == ["ready", "ready"]
+    assert bench.core.jobs == {}
 
 
 # What becomes of jobs

@@ -41,6 +41,11 @@ def test_an_order_needs_its_capabilities(order: Order, announced: tuple[str, ...
     assert caught.value.exit_status is ExitStatus.BROKEN
 
 
+@pytest.mark.req("CP-016")
+def test_a_chat_has_no_incident_even_if_one_is_ordered() -> None:
+    assert "incidentRef" not in Order(JOB, "chat", ("a",), incident="inc-1").payload()
+
+
 def test_a_payload_has_what_was_ordered_and_nothing_else() -> None:
     assert Order(JOB, "fix").payload() == {"jobId": JOB, "kind": "fix", "inputs": []}
     full = Order(JOB, "implement", ("a", "b"), {"n": 1}, "large", "inc-1", "repo-1")

@@ -56,7 +56,7 @@ def streaming() -> ContentRelay:
     return relay
 
 
-@pytest.mark.req("CH-026")
+@pytest.mark.req("CH-026", "WS-080")
 def test_sixteen_chunks_wait_for_a_caller_and_the_next_one_costs_it_the_request() -> None:
     relay = streaming()
     for index in range(MOST_WAITING):

@@ -102,7 +102,7 @@ async def test_the_life_of_a_socket_is_journalled_in_order() -> None:
         kinds = (SocketOpened, SessionChanged, SocketClosed)
         story = [entry.event for entry in bench.ctx.journal.entries if isinstance(entry.event, kinds)]
         assert [type(event) for event in story] == [SocketOpened, SessionChanged, SocketClosed, SessionChanged]
-        assert story[0] == SocketOpened("c1", "/agent", "one")
+        assert story[0] == SocketOpened("c1", "/agent", "one", credential="ok")
         assert story[2] == SocketClosed("c1", 1000, "remote")
         assert [event.state for event in bench.events(SessionChanged)] == ["ready", "ended"]
         assert not bench.core.is_ready(bench.agent_id())

@@ -81,7 +81,7 @@ async def test_a_held_frame_of_the_agent_arrives_after_those_behind_it() -> None
             await peer.send(peer.hand.ack(frame, "rate_limited"))
         await until(lambda: len(bench.events(JobMoved)) == 2)
         assert [event.job_id for event in bench.events(JobMoved)] == [job(2), job(1)]
-        assert fates(bench, "ack") == [("delayed", "hold-1"), ("passed", None)]
+        assert fates(bench, "ack") == [("delayed", "hold-1"), ("passed", None), ("released", "hold-1")]
 
 
 async def test_a_frame_whose_socket_went_while_it_was_held_is_lost() -> None:
@@ -97,6 +97,7 @@ async def test_a_frame_whose_socket_went_while_it_was_held_is_lost() -> None:
         assert (await other.next_frame())["payload"]["status"] == "accepted"
         assert len(bench.events(FaultFired)) == 2
         assert [frame for frame in bench.events(Frame) if frame.type == "ack" and frame.conn == "c1"] == []
+        assert fates(bench, "heartbeat") == [("delayed", "hold-1"), ("delayed", "hold-1"), ("released", "hold-1")]
 
 
 async def test_a_lost_chunk_counts_for_nothing_until_its_copy_comes() -> None:
@@ -149,6 +150,7 @@ async def test_a_held_frame_of_the_gateway_comes_after_those_behind_it() -> None
             await peer.send(peer.hand.heartbeat())
         acks = [await peer.next_frame(), await peer.next_frame()]
         assert [ack["payload"]["ackSeq"] for ack in acks] == [2, 1]
+        assert fates(bench, "ack") == [("delayed", "hold-1"), ("passed", None), ("released", "hold-1")]
 
 
 async def test_a_held_frame_of_the_gateway_does_not_reach_the_next_socket() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import Any, Self
 
 from lab.journal.events import (
@@ -15,11 +16,14 @@ from lab.journal.events import (
     Event,
     Frame,
     JobAssigned,
+    JobMoved,
     ParticipantDeclared,
     RunEnded,
     RunStarted,
     SocketClosed,
     SocketOpened,
+    StreamOver,
+    StreamPage,
     digest,
 )
 from lab.journal.writer import Entry
@@ -101,7 +105,7 @@ class Tale:
     ) -> int:
         """Open a socket and do the handshake; gives the number of ready's entry."""
         self.conn, self.session = conn, session
-        self.add(SocketOpened(conn, "/ws"))
+        self.add(SocketOpened(conn, "/ws", credential="ok"))
         self.register(resume)
         self.hello()
         return self.ready(session, resumed, peer_last, ack_ms, **(ready or {}))
@@ -153,6 +157,19 @@ class Tale:
     def cp(self, type_: str | None, seq: int | None = 0, **fields: Any) -> int:
         """A frame of the gateway."""
         return self._frame("cp-to-la", type_, seq, fields)
+
+    def held(self, n: int) -> int:
+        """A frame, by its entry, that a fault holds back from here on."""
+        entry = self.entries[n]
+        assert isinstance(entry.event, Frame)
+        self.entries[n] = replace(entry, event=replace(entry.event, fate="delayed", fault="held"))
+        return n
+
+    def released(self, n: int) -> int:
+        """A held frame, by its entry, is let go; gives the number of the entry that says so."""
+        event = self.entries[n].event
+        assert isinstance(event, Frame)
+        return self.add(replace(event, fate="released"))
 
     def msg(self, n: int) -> str:
         """The msgId of a frame by its entry."""
@@ -285,6 +302,16 @@ class Tale:
             BodyAnswered(self.conn, uuid(name or ref), "job.stream", sha(ref), JOB, "ok", 10, sha("b"), body)
         )
 
+    # What the gateway's caller gets
+
+    def moved(self, state: str, events: int | None = None, results: int | None = 0) -> int:
+        """The gateway told its caller of a job: so many reports and results by now."""
+        return self.add(JobMoved(JOB, state, events, results))
+
+    def taken(self, page: int, fresh: int, total: int, done: bool = False) -> int:
+        """The caller took a page."""
+        return self.add(StreamPage(JOB, page, fresh, total, done), "driver")
+
     # Judging
 
     def judged(self, law: str) -> Judged:
@@ -321,27 +348,31 @@ def chat_with_resume() -> Tale:
     tale.health()
     tale.connect()
     tale.assigned(QUESTION)
-    assign = tale.wait(0.1).assign()
+    assign = tale.wait(0.1).assign(payload={"inputs": [{"inline": digest("inline", QUESTION)}]})
     tale.ack_by_la(assign, ack=1)
     tale.health()
     tale.post()
     tale.accepted(QUESTION)
     beat = tale.wait(0.1).la("heartbeat", 1, ack=1)
     tale.ack_by_cp(beat, ack=1)
+    own = tale.la("job.event", 2, ack=1, payload={"jobId": JOB, "state": "running", "phase": "context"})
+    tale.ack_by_cp(own, ack=2)
     tale.stream("opened")
     tale.stream("opened", stream="events")
     tale.told(1, "job.event", state="running", phase="plan", iteration=1, filesChanged=0)
-    event = tale.la("job.event", 2, ack=1, payload={"jobId": JOB, "state": "running", "phase": "plan", "iteration": 1})
-    tale.ack_by_cp(event, ack=2)
+    event = tale.la("job.event", 3, ack=1, payload={"jobId": JOB, "state": "running", "phase": "plan", "iteration": 1})
+    tale.ack_by_cp(event, ack=3)
+    tale.moved("running", 2)
     tale.lines(3)
-    request = tale.ask(2, "r1", JOB, ack=2)
+    request = tale.ask(2, "r1", JOB, ack=3)
     tale.ack_by_la(request, ack=2)
-    answer = tale.answer(3, "r1", ack=2)
+    answer = tale.answer(4, "r1", ack=2)
     tale.page(JOB, numbered_lines(0, 2), "x1", name="r1")
-    tale.ack_by_cp(answer, ack=3)
+    tale.ack_by_cp(answer, ack=4)
+    tale.taken(1, 2, 2)
     request = tale.wait(0.1).ask(3, "r2", "x1")
     tale.close()
-    tale.wait(3).connect("c2", resume=(SESSION, 2), resumed=True, peer_last=3)
+    tale.wait(3).connect("c2", resume=(SESSION, 2), resumed=True, peer_last=4)
     request = tale.ask(3, "r2", "x1")
     tale.ack_by_la(request, ack=3)
     tale.line(3, role="assistant", text_digest=ANSWER)
@@ -349,25 +380,29 @@ def chat_with_resume() -> Tale:
     tale.told(2, "job.result", outcome="no_change")
     tale.ended("done", outcome="no_change", filesChangedCount=0)
     tale.stream("ended", 2, stream="events")
-    answer = tale.answer(4, "r2", ack=3)
+    answer = tale.answer(5, "r2", ack=3)
     tale.page("x1", numbered_lines(2, 2), "x2", name="r2")
-    tale.ack_by_cp(answer, ack=4)
-    request = tale.ask(4, "r3", "x2", ack=4)
+    tale.ack_by_cp(answer, ack=5)
+    tale.taken(2, 2, 4)
+    request = tale.ask(4, "r3", "x2", ack=5)
     tale.ack_by_la(request, ack=4)
-    result = tale.wait(0.1).la("job.result", 5, payload={"jobId": JOB, "outcome": "no_change", "filesChangedCount": 0})
-    tale.ack_by_cp(result, ack=5)
-    answer = tale.answer(6, "r3", ack=4)
+    result = tale.wait(0.1).la("job.result", 6, payload={"jobId": JOB, "outcome": "no_change", "filesChangedCount": 0})
+    tale.ack_by_cp(result, ack=6)
+    tale.moved("ended", 2, 1)
+    answer = tale.answer(7, "r3", ack=4)
     tale.page("x2", [], "x2", done=True, name="r3")
-    tale.ack_by_cp(answer, ack=6)
+    tale.ack_by_cp(answer, ack=7)
+    tale.taken(3, 0, 4, done=True)
+    tale.add(StreamOver(JOB), "driver")
     request = tale.ask(5, "r4", JOB, "chat.session")
     tale.ack_by_la(request, ack=5)
-    answer = tale.answer(7, "r4", ack=5)
+    answer = tale.answer(8, "r4", ack=5)
     turns = (
         {"role": "user", "sha256": sha(QUESTION), "chars": 12},
         {"role": "assistant", "sha256": sha(ANSWER), "chars": 6},
     )
     tale.body("r4", "chat.session", JOB, schema="ok", turns=turns, truncated=False)
-    tale.ack_by_cp(answer, ack=7)
+    tale.ack_by_cp(answer, ack=8)
     tale.wait(0.5).close("remote", 1000)
     tale.end()
     return tale

@@ -8,7 +8,7 @@ import pytest
 
 from lab.journal.events import Agent2Request, ParticipantDeclared
 from lab.laws import Status
-from tests.laws.journals import ALL_CAPABILITIES, SESSION, Tale
+from tests.laws.journals import ALL_CAPABILITIES, SESSION, Tale, uuid
 
 ASSIGN_ONLY = ("job.assign",)
 
@@ -148,3 +148,22 @@ def test_ready_lists_what_nobody_announced() -> None:
     payload = {"sessionId": SESSION, "resumed": False, "peerLastSeq": 0, "capabilities": ["job.assign", "policy.check"]}
     t.cp("ready", payload=payload)
     assert t.violation("gateway-capabilities").seen == "ready lists policy.check"
+
+
+@pytest.mark.req("HS-032")
+@pytest.mark.parametrize(
+    ("listed", "status"), [([], Status.BROKEN), (["policy.check"], Status.HELD), ("policy.check", Status.HELD)]
+)
+def test_an_optional_feature_that_ready_does_not_list(listed: object, status: Status) -> None:
+    t = Tale()
+    t.health()
+    t.register()
+    t.hello()
+    limits = {"ackTimeoutMs": 5000}
+    payload = {"sessionId": SESSION, "resumed": False, "peerLastSeq": 0, "limits": limits, "capabilities": listed}
+    ready = t.cp("ready", payload=payload)
+    check = t.la("policy.check", 1, request_id=uuid("r"))
+    found = t.judged("capabilities")
+    assert found.status is status
+    assert [one.entries for one in found.judgement.violations] == ([(ready, check)] if status is Status.BROKEN else [])
+    assert found.judgement.unsure == (listed == "policy.check")

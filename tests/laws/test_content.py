@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab.journal.events import Agent2Request, SocketOpened, SutOutput, digest
+from lab.journal.events import Agent2Request, GatewayKept, GatewayLogged, SocketOpened, SutOutput, digest
 from lab.laws import Status
 from tests.laws.journals import Tale
 
@@ -73,6 +73,29 @@ def test_paramsraw_of_a_type_without_content() -> None:
     t = tale()
     n = t.cp("content.request", 1, facts=found_at("paramsRaw"))
     assert t.violation(TWIN).entries == (n,)
+
+
+@pytest.mark.req("SEC-002", "SEC-012")
+def test_the_log_of_a_gateway() -> None:
+    t = tale()
+    t.add(GatewayLogged(digest("log", "all is well")))
+    assert t.status(TWIN) is Status.HELD
+    n = t.add(GatewayLogged(digest("log", "too much"), ("k1",)))
+    assert (t.violation(TWIN).entries, t.violation(TWIN).seen) == ((n,), "canary k1 in its log")
+    assert t.status(LAW) is Status.HELD
+
+
+@pytest.mark.req("SEC-001", "SEC-004", "CP-014")
+@pytest.mark.parametrize(
+    ("canaries", "status"),
+    [(None, Status.NOTHING), ((), Status.HELD), (({"id": "k1", "place": "a.b"},), Status.BROKEN)],
+)
+def test_what_a_gateway_keeps(canaries: tuple[dict[str, str], ...] | None, status: Status) -> None:
+    t = Tale()
+    n = t.add(GatewayKept(canaries))
+    assert t.status(TWIN) is status
+    if canaries:
+        assert (t.violation(TWIN).entries, t.violation(TWIN).seen) == ((n,), "canary k1 at a.b in what it keeps")
 
 
 @pytest.mark.req("SEC-015", "SEC-005")

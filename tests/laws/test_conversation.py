@@ -59,6 +59,15 @@ def test_a_text_that_is_cut_or_invented_by_rule() -> None:
         assert t.status(PROMPT) is Status.UNKNOWN
 
 
+@pytest.mark.req("CHAT-017")
+def test_a_chat_without_a_text_is_never_posted() -> None:
+    t = chat(" ")
+    entry = t.post()
+    t.accepted("something")
+    found = t.violation(PROMPT)
+    assert (found.seen, found.entries) == ("a chat without a text posted to agent2", (entry,))
+
+
 @pytest.mark.req("CHAT-012", "CHAT-013")
 def test_a_chat_s_prompt_that_is_too_large() -> None:
     t = chat("\u00e9" * 8193)
@@ -166,10 +175,28 @@ def test_what_the_driver_does_not_tell_is_not_compared() -> None:
     assert t.status(TURNS) is Status.HELD
 
 
-def test_a_truncated_conversation_cannot_be_told() -> None:
+@pytest.mark.req("CHAT-052", "CHAT-053")
+@pytest.mark.parametrize(
+    ("turns", "status"),
+    [
+        ((("assistant", ANSWER),), Status.HELD),
+        ((("user", QUESTION), ("assistant", ANSWER)), Status.HELD),
+        ((("user", QUESTION),), Status.BROKEN),
+        ((("assistant", QUESTION),), Status.BROKEN),
+        ((("user", ANSWER), ("user", QUESTION), ("assistant", ANSWER)), Status.BROKEN),
+        ((), Status.UNKNOWN),
+    ],
+)
+def test_the_newest_turns_are_kept(turns: tuple[tuple[str, str], ...], status: Status) -> None:
     t = answered()
-    t.turns("s", ("assistant", ANSWER), truncated=True)
-    assert t.status(TURNS) is Status.UNKNOWN
+    t.turns("s", *turns, truncated=True)
+    assert t.status(TURNS) is status
+
+
+def test_a_cut_conversation_may_lack_the_answer_of_a_running_chat() -> None:
+    t = answered(over=False)
+    t.turns("s", ("user", QUESTION), truncated=True)
+    assert t.status(TURNS) is Status.HELD
 
 
 def test_after_a_cut_the_answer_may_be_missing() -> None:

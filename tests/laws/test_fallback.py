@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.journal.events import SutChanged
+from lab.journal.events import StepEnded, SutChanged
 from lab.laws import Status
 from tests.laws.journals import Tale
 
@@ -135,3 +135,59 @@ def test_an_agent_that_never_spoke_v2_cannot_be_told() -> None:
     t = Tale()
     v1(t)
     assert t.status(LAW) is Status.UNKNOWN
+
+
+def closing(code: str | None, wait: float = 0.1, by: str = "remote") -> tuple[Tale, int]:
+    t = refused(code)
+    return t, t.wait(wait).close(by, 1000)
+
+
+@pytest.mark.req("HS-020")
+@pytest.mark.parametrize(
+    ("code", "wait", "seen"),
+    [
+        ("protocol_unsupported", 0.1, "closed the connection after protocol_unsupported"),
+        (None, 10.0, "closed the connection after 10.1 s without ready"),
+    ],
+)
+def test_an_agent_that_closes_in_place_of_the_fallback(code: str | None, wait: float, seen: str) -> None:
+    t, closed = closing(code, wait)
+    t.wait(1).connect("c2")
+    t.end()
+    found = t.violation(LAW)
+    assert (found.seen, found.entries[-1]) == (seen, closed)
+
+
+@pytest.mark.parametrize("way", ["soon", "other refusal", "end", "process", "gateway"])
+def test_a_close_that_is_no_refusal_to_fall_back(way: str) -> None:
+    t = refused({"soon": None, "other refusal": "clock_skew"}.get(way, "protocol_unsupported"))
+    if way == "end":
+        t.add(StepEnded(0, "done"), "runner")
+    if way == "process":
+        t.add(SutChanged("la", "stopping"), "sut")
+    t.close("local" if way == "gateway" else "remote", 1000)
+    t.end()
+    assert t.status(LAW) is (Status.HELD if way == "other refusal" else Status.NOTHING)
+
+
+@pytest.mark.parametrize("by", ["local", "none"])
+def test_a_fallback_that_the_gateway_s_close_hid(by: str) -> None:
+    t, _ = closing("protocol_unsupported", by=by)
+    t.conn = "c2"
+    v1(t.wait(1))
+    assert t.status(LAW) is Status.UNKNOWN
+    t.close()
+    t.wait(1).connect("c3")
+    assert t.violation(LAW).due == "v1 for 600 s"
+
+
+@pytest.mark.req("HS-021", "V1-012")
+def test_v2_offered_again_where_v1_follows() -> None:
+    t = refused("protocol_unsupported")
+    first = v1(t)
+    t.close()
+    t.conn = "c2"
+    again = t.wait(1).register()
+    t.cp("error", payload={"code": "protocol_unsupported"})
+    v1(t)
+    assert t.violation(LAW).entries == (first, again)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from lab.journal.events import Agent2Request, SutChanged
+from lab.journal.events import Agent2Request, ParticipantDeclared, SutChanged
 from lab.laws import Status
-from tests.laws.journals import JOB, SESSION, SESSION_2, Tale, uuid
+from tests.laws.journals import AGENT, JOB, SESSION, SESSION_2, Tale, sha, uuid
 
 LAW = "job-at-most-once"
+OTHER = uuid("other")
 RESULT = {"jobId": JOB, "outcome": "no_change"}
 
 
@@ -117,6 +118,7 @@ def test_an_early_stop() -> None:
 @pytest.mark.parametrize(("kind", "status"), [("chat", Status.HELD), ("fix", Status.BROKEN)])
 def test_a_job_keeps_its_kind(kind: str, status: Status) -> None:
     t = tale()
+    t.health()
     t.add(Agent2Request("POST", "/local/v1/jobs", 202, JOB, {"kind": kind}), "agent2")
     assert t.status("as-assigned") is status
 
@@ -137,3 +139,67 @@ def test_a_job_that_nobody_assigned_and_agent2_refused() -> None:
     t.connect()
     t.post(422)
     assert t.status("as-assigned") is Status.NOTHING
+
+
+def rooted(t: Tale, root: str | None) -> int:
+    told = {"kind": "fix", **({} if root is None else {"root": sha(root)})}
+    return t.add(Agent2Request("POST", "/local/v1/jobs", 202, JOB, told), "agent2")
+
+
+def at_home(roots: dict[str, list[str]] | None) -> Tale:
+    t = Tale()
+    facts = {"agentId": AGENT} | ({} if roots is None else {"roots": roots})
+    t.add(ParticipantDeclared("la", "local_agent", "reference", facts), "runner")
+    t.connect()
+    t.assign(kind="fix", workspace_id="ws-1")
+    return t
+
+
+@pytest.mark.req("A2-008", "LA-016")
+def test_another_workspace_than_the_assigned_one() -> None:
+    t = at_home({"ws-1": [sha("/one"), sha("/real/one")], "ws-2": [sha("/two")]})
+    entry = rooted(t, "/two")
+    found = t.violation("as-assigned")
+    assert found.seen == "posted to agent2 with another workspaceRoot"
+    assert found.entries[1] == entry
+
+
+@pytest.mark.parametrize(
+    ("roots", "root", "judged"),
+    [
+        ({"ws-1": [sha("/one"), sha("/real/one")]}, "/real/one", 2),
+        ({"ws-2": [sha("/two")]}, "/one", 1),
+        (None, "/one", 1),
+        ({"ws-1": [sha("/one")]}, None, 1),
+    ],
+)
+def test_a_workspace_that_is_right_or_unknown(
+    roots: dict[str, list[str]] | None, root: str | None, judged: int
+) -> None:
+    t = at_home(roots)
+    rooted(t, root)
+    assert (t.status("as-assigned"), t.judged("as-assigned").judgement.judged) == (Status.HELD, judged)
+
+
+@pytest.mark.req("CHAT-023")
+@pytest.mark.parametrize("when", ["never", "before the assignment", "for the job before"])
+def test_a_chat_without_a_look_at_agent2(when: str) -> None:
+    t = Tale()
+    t.connect()
+    if when == "before the assignment":
+        t.health()
+    elif when == "for the job before":
+        t.assign(1, job=OTHER)
+    t.assign(2)
+    if when == "for the job before":
+        t.health()
+        t.post(job=OTHER)
+    entry = t.post()
+    found = t.violation("as-assigned")
+    assert (found.seen, found.entries[1]) == ("a chat posted to agent2 without asking its health", entry)
+
+
+def test_an_agent_of_another_process_may_have_asked() -> None:
+    t = tale("attach")
+    t.post()
+    assert t.judged("as-assigned").judgement.unsure == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.journal.events import FaultFired, LinkChanged, StepEnded, SutChanged, Undelivered
+from lab.journal.events import ConnectionLeft, FaultFired, LinkChanged, StepEnded, SutChanged, Undelivered
 from lab.laws import Status
 from tests.laws.journals import JOB, Tale
 
@@ -91,3 +91,14 @@ def test_a_run_that_stopped_early(end: str) -> None:
     t.wait(20)
     over(t, "none", None, end)
     assert t.status(LAW) is Status.NOTHING
+
+
+@pytest.mark.req("A2-061", "LA-028")
+def test_a_connection_that_outlives_its_agent() -> None:
+    t = run()
+    t.add(StepEnded(0, "done"), "driver")
+    t.wait(0.1).close("remote", 1000)
+    n = t.add(ConnectionLeft("agent2", "agent2-2", 1.0), "run")
+    t.end()
+    found = t.violation(LAW)
+    assert (found.seen, found.entries) == ("connection agent2-2 still open 1 s after the agent's end", (n,))

@@ -180,3 +180,122 @@ def test_an_early_stop() -> None:
     t.end("interrupted")
     assert t.status(POLL) is Status.NOTHING
     assert t.status(DONE) is Status.NOTHING
+
+
+# The close ends the hold
+
+
+def waiting_at_the_end(after: float, done: bool = False) -> Tale:
+    """A request that waits when agent2 ends, answered so many seconds after that."""
+    t = Reading()
+    t.ask(2, "r", JOB)
+    t.wait(1).ended()
+    t.wait(after).answer(2, "r")
+    t.page(JOB, [], "x", done=done, name="r")
+    return t
+
+
+@pytest.mark.req("CHAT-036", "CHAT-041")
+@pytest.mark.parametrize("done", [False, True])
+def test_a_hold_that_the_close_does_not_end(done: bool) -> None:
+    found = waiting_at_the_end(7.0, done).violation(DONE)
+    assert (found.seen, found.due) == ("a request held for 7.0 s after agent2's end", "done:true within 5 s")
+
+
+def test_a_hold_that_the_close_ends() -> None:
+    assert waiting_at_the_end(3.5, done=True).status(DONE) is Status.HELD
+
+
+@pytest.mark.parametrize("why", ["torn", "cut", "lag"])
+def test_what_may_have_kept_the_stream_open(why: str) -> None:
+    t = Reading()
+    t.ask(2, "r", JOB)
+    if why == "torn":
+        t.stream("broken")
+    elif why == "cut":
+        t.add(LinkChanged("agent2", "cut"), "link")
+    t.wait(1).ended()
+    t.wait(7)
+    if why == "lag":
+        t.add(LoopLag(2.0))
+    t.answer(2, "r")
+    t.page(JOB, [], "x", name="r")
+    assert t.status(DONE) is not Status.BROKEN
+
+
+# The content stream goes on behind agent2's end
+
+
+@pytest.mark.req("CHAT-030", "CHAT-041")
+def test_done_though_the_content_stream_goes_on() -> None:
+    t = Reading(2)
+    t.ended()
+    t.poll(0.1, 0, 1, done=True)
+    assert t.violation(DONE).seen == "done:true though agent2 was still writing the content stream"
+
+
+@pytest.mark.parametrize("why", ["ended", "all given", "drained", "cancelled"])
+def test_done_when_nothing_more_is_due(why: str) -> None:
+    t = Reading(2)
+    t.ended()
+    if why == "ended":
+        t.stream("ended", 2)
+    elif why == "cancelled":
+        t.cp("job.cancel", 5, payload={"jobId": JOB})
+    t.poll(1.1 if why == "drained" else 0.1, 0, 2 if why == "all given" else 1, done=True)
+    assert t.status(DONE) is (Status.UNKNOWN if why == "cancelled" else Status.HELD)
+
+
+# Many requests
+
+MANY = "polls-bounded"
+
+
+def polled(waiting: int, answered_after: float | None) -> Tale:
+    """So many requests wait; one more is answered after so long, or never."""
+    t = Reading()
+    for number in range(waiting + 1):
+        t.ask(number + 2, f"r{number}", JOB)
+    if answered_after is not None:
+        t.wait(answered_after).answer(2, f"r{waiting}")
+    t.wait(5)
+    for number in range(waiting):
+        t.answer(number + 3, f"r{number}")
+    t.end()
+    return t
+
+
+@pytest.mark.req("CHAT-070")
+@pytest.mark.parametrize("after", [2.0, None])
+def test_a_further_request_is_held(after: float | None) -> None:
+    found = polled(16, after).violation(MANY)
+    assert (found.seen, found.due) == (
+        "a request held while 16 others wait",
+        "rate_limited at once: 16 wait at most",
+    )
+
+
+@pytest.mark.parametrize(("waiting", "after", "word"), [(16, 0.2, Status.HELD), (15, None, Status.NOTHING)])
+def test_a_further_request_is_refused_or_was_none(waiting: int, after: float | None, word: Status) -> None:
+    assert polled(waiting, after).status(MANY) is word
+
+
+def test_requests_that_were_answered_wait_no_more() -> None:
+    t = Reading()
+    for number in range(20):
+        t.ask(number + 2, f"r{number}", JOB)
+        t.wait(0.1).answer(number + 2, f"r{number}")
+    t.wait(5).end()
+    assert t.status(MANY) is Status.NOTHING
+
+
+@pytest.mark.parametrize("why", ["cut", "ended"])
+def test_whether_it_was_held_cannot_be_told(why: str) -> None:
+    t = Reading()
+    for number in range(17):
+        t.ask(number + 2, f"r{number}", JOB)
+    if why == "cut":
+        t.wait(0.1).add(LinkChanged("gateway", "cut"), "link")
+        t.wait(5)
+    t.end()
+    assert t.status(MANY) is Status.UNKNOWN

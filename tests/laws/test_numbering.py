@@ -164,11 +164,31 @@ class TestAcks:
         t.wait(60).end()
         assert t.status("acks") is Status.NOTHING
 
-    def test_what_passed_a_held_frame_is_not_known(self) -> None:
+    def test_a_held_frame_is_due_an_ack_from_its_release_on(self) -> None:
         t = tale()
-        t.assign(fate="delayed", fault="f1")
+        n = t.held(t.assign())
+        released = t.wait(20).released(n)
+        t.ack_by_la(n)
+        assert t.status("acks") is Status.HELD
+        t.entries.pop()
         t.wait(60).end()
-        assert t.status("acks") is Status.UNKNOWN
+        assert t.violation("acks").entries == (released,)
+
+    def test_a_held_frame_that_its_copy_overtook_is_a_duplicate(self) -> None:
+        t = tale()
+        n = t.held(t.assign())
+        t.ack_by_la(t.wait(5).assign(), ack=1)
+        t.wait(1).released(n)
+        t.ack_by_la(n, "accepted")
+        assert t.violation("acks").seen == "seq 1 accepted again"
+
+    def test_what_passes_a_held_frame_is_no_ack_of_it(self) -> None:
+        """It would be refused for the gap, so nothing behind it is judged."""
+        t = tale()
+        t.held(t.assign())
+        t.cp("job.cancel", 2)
+        t.wait(60).end()
+        assert t.status("acks") is Status.NOTHING
 
     @pytest.mark.req("SQ-027")
     def test_a_late_ack(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab.journal.events import LinkChanged
+from lab.journal.events import FaultFired, LinkChanged, LinkOpened, ParticipantDeclared
 from lab.journal.redaction import redact_payload
 from lab.laws import Status
 from tests.laws.journals import JOB, Tale
@@ -246,7 +246,7 @@ def test_no_result() -> None:
     began = len(t.entries) - 1
     t.post()
     end = t.wait(1).ended("done", outcome="no_change")
-    t.wait(30.1).end()
+    t.wait(10.1).end()
     found = t.violation(LAW)
     assert (found.due, found.entries) == ("a job.result", (began, end))
 
@@ -259,5 +259,54 @@ def test_no_result_is_not_due(stop: str) -> None:
         t.close()
     elif stop == "cut":
         t.add(LinkChanged("agent2", "cut"))
-    t.wait(29 if stop == "early" else 60).end("interrupted")
+    t.wait(9 if stop == "early" else 60).end("interrupted")
     assert t.status(LAW) is (Status.UNKNOWN if stop == "cut" else Status.NOTHING)
+
+
+@pytest.mark.req("A2-051", "LA-023")
+@pytest.mark.parametrize("service", ["agent2", "another"])
+def test_a_job_ends_with_an_agent2_that_dies(service: str) -> None:
+    t = tale()
+    crash = t.add(FaultFired("f1", "crash", f"service {service}"), "faults")
+    t.wait(10.1).end()
+    if service == "agent2":
+        found = t.violation(LAW)
+        assert (found.seen, found.entries[1]) == ("no job.result 10 s after agent2 died", crash)
+    else:
+        assert t.status(LAW) is Status.NOTHING
+
+
+def test_a_job_that_was_over_before_the_crash_has_its_own_end() -> None:
+    t = tale()
+    end = t.ended("done", outcome="no_change")
+    t.add(FaultFired("f1", "crash", "service agent2"), "faults")
+    t.wait(10.1).end()
+    assert t.violation(LAW).entries[1] == end
+
+
+@pytest.mark.parametrize(("link", "status"), [("agent2", Status.BROKEN), ("gateway", Status.UNKNOWN)])
+def test_after_a_crash_only_the_way_to_the_gateway_counts(link: str, status: Status) -> None:
+    t = tale()
+    t.add(ParticipantDeclared("agent2", "agent2", "double"), "run")
+    for to in ("agent2", "gw"):
+        t.add(LinkOpened("agent2" if to == "agent2" else "gateway", to), "link")
+    t.add(FaultFired("f1", "crash", "service agent2"), "faults")
+    t.add(LinkChanged(link, "cut"), "link")
+    t.wait(10.1).end()
+    assert t.status(LAW) is status
+
+
+def test_an_agent2_that_dies_before_it_has_the_job_owes_nothing() -> None:
+    t = tale(post=None)
+    t.add(FaultFired("f1", "crash", "service agent2"), "faults")
+    t.post()
+    t.wait(11).end()
+    assert t.status(LAW) is Status.NOTHING
+
+
+@pytest.mark.req("A2-063")
+def test_words_of_a_refusal_in_the_result() -> None:
+    t = tale(post=403)
+    words = {"kind": "token", "bytes": 9, "sha256": "0" * 64}
+    t.la("job.result", 1, payload={"jobId": JOB, "outcome": "failed", "errorCode": words})
+    assert t.violation(LAW).due == "outcome failed (policy_denied)"

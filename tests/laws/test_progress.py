@@ -18,13 +18,15 @@ def event(n: int, **more: Any) -> dict[str, Any]:
 
 
 class Running(Tale):
-    """A job of which agent2 told three events."""
+    """A job of which the agent told that it began, and agent2 three events."""
 
-    def __init__(self, told: int = 3) -> None:
+    def __init__(self, told: int = 3, *, own: bool = True) -> None:
         super().__init__()
         self.connect()
         self.assign()
         self.post()
+        if own:
+            self.la("job.event", 99, payload={"jobId": JOB, "state": "running", "phase": "context"})
         for n in range(told):
             self.told(n + 1, "job.event", **event(n))
         self.seq = 0
@@ -42,8 +44,6 @@ class Running(Tale):
 
 def test_each_in_order() -> None:
     t = Running()
-    t.la("job.event", 1, payload={"jobId": JOB, "state": "running", "phase": "context"})
-    t.seq = 1
     t.pass_on(0, 1, 2)
     t.over()
     assert t.status(LAW) is Status.HELD
@@ -125,26 +125,52 @@ def test_a_frame_of_another_job(kind: str) -> None:
 
 
 def test_a_note_with_a_short_job_id() -> None:
-    t = Running(0)
+    t = Running(0, own=False)
     t.la("audit.event", 1, payload={"code": "job_refused_busy", "jobId": "c0000000"})
     assert t.status(LAW) is Status.NOTHING
 
 
 @pytest.mark.req("LA-018")
 def test_a_result_without_a_word_before_it() -> None:
-    t = Running(0)
+    t = Running(0, own=False)
     t.over()
-    found = t.violation(LAW)
-    assert found.seen == "a job.result without any job.event before it"
+    assert t.violation(LAW).seen == "a job.result without the agent's own job.event before it"
+
+
+@pytest.mark.req("LA-018")
+def test_what_agent2_told_is_not_the_agents_own_word() -> None:
+    t = Running(own=False)
+    t.pass_on(0, 1, 2)
+    t.over()
+    assert t.violation(LAW).due == "job.event with phase context"
 
 
 @pytest.mark.req("LA-018")
 def test_the_agents_own_first_word_is_enough() -> None:
     t = Running(0)
-    t.seq += 1
-    t.la("job.event", t.seq, payload={"jobId": JOB, "state": "running", "phase": "context"})
     t.over()
     assert t.status(LAW) is Status.HELD
+
+
+def test_a_context_that_may_be_agent2s_cannot_be_told() -> None:
+    t = Running(0)
+    t.told(1, "job.event", state="running", phase="context")
+    t.over()
+    assert (t.judged(LAW).judgement.unsure, t.status(LAW)) == (1, Status.HELD)
+
+
+@pytest.mark.req("LA-019", "TY-014")
+@pytest.mark.parametrize(("state", "status"), [("waiting_approval", Status.HELD), ("running", Status.BROKEN)])
+def test_a_job_that_waits_for_a_person_says_so(state: str, status: Status) -> None:
+    t = Running(1)
+    t.told(2, "job.event", state="waiting_approval")
+    t.told(3, "job.event", **event(5))
+    t.pass_on(0)
+    t.la("job.event", 50, payload={"jobId": JOB, "state": state})
+    t.seq = 60
+    t.pass_on(5)
+    t.over()
+    assert t.status(LAW) is status
 
 
 def test_a_job_that_agent2_never_took_has_no_progress() -> None:

@@ -181,6 +181,24 @@ def test_the_outcome_of_a_job_that_never_ran(kind: str, status: Status) -> None:
     assert t.status(CANCEL) is status
 
 
+@pytest.mark.req("CHAT-024", "LA-017")
+@pytest.mark.parametrize(
+    ("when", "code", "status"),
+    [("after", 200, Status.BROKEN), ("after", 503, Status.UNKNOWN), ("before", 200, Status.UNKNOWN)],
+)
+def test_a_chat_cancelled_while_agent2_is_found_up(when: str, code: int, status: Status) -> None:
+    t = Tale()
+    t.connect()
+    t.assign()
+    if when == "before":
+        t.health(code)
+    cancel(t)
+    if when == "after":
+        t.health(code)
+    result(t, "failed", code="infra")
+    assert t.status(CANCEL) is status
+
+
 def test_a_call_on_its_way_cannot_be_told() -> None:
     t = Tale()
     t.connect()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from lab.journal.events import ParticipantDeclared
+from lab.journal.events import ParticipantDeclared, SocketOpened, TextMessage
 from lab.laws import Status
 from tests.laws.journals import JOB, SESSION, SESSION_2, Tale
 
@@ -166,11 +167,43 @@ def test_an_ack_or_error_is_never_answered(party: str) -> None:
 
 
 @pytest.mark.parametrize("party", ["la", "cp"])
-def test_a_frame_that_was_held_back_cannot_be_told(party: str) -> None:
+def test_a_frame_that_was_held_back_is_judged_where_it_is_let_go(party: str) -> None:
     t = connected()
-    wrong(t, party, {"schema": SCHEMA}, fate="delayed")
+    n = t.held(wrong(t, party, {"schema": SCHEMA}))
+    t.wait(20)
+    assert t.status(LAWS[party]) is Status.NOTHING
+    t.released(n)
+    error(t, party, "schema_violation")
+    assert t.status(LAWS[party]) is Status.HELD
+
+
+@pytest.mark.parametrize("party", ["la", "cp"])
+def test_an_error_before_a_held_frame_came_is_too_early(party: str) -> None:
+    t = connected()
+    n = t.held(wrong(t, party, {"schema": SCHEMA}))
+    error(t, party, "schema_violation")
+    t.released(n)
+    assert t.violation(LAWS[party]).seen == "an error before anything was wrong"
+
+
+@pytest.mark.parametrize("party", ["la", "cp"])
+def test_what_comes_while_a_frame_is_held_is_a_gap(party: str) -> None:
+    t = connected()
+    sender = t.cp if party == "la" else t.la
+    t.held(sender("job.cancel" if party == "la" else "heartbeat", 1))
+    sender("job.cancel" if party == "la" else "heartbeat", 2)
     error(t, party, "seq_gap")
     assert t.status(LAWS[party]) is Status.HELD
+
+
+def test_a_handshake_whose_frame_was_held_back_cannot_be_told() -> None:
+    t = Tale()
+    t.add(SocketOpened("c1", "/ws", credential="ok"))
+    n = t.held(t.register())
+    t.hello()
+    t.released(n)
+    error(t, "cp", "handshake_violation")
+    assert t.status("gateway-refusals") is not Status.BROKEN
 
 
 @pytest.mark.parametrize("party", ["la", "cp"])
@@ -372,3 +405,99 @@ def test_a_code_of_another_form_does_not_end_the_judging(code: object) -> None:
     t.connect()
     t.la("error", payload={"code": code}, facts={"schema": {"keyword": "enum", "path": "/payload/code"}})
     assert t.status("agent-frames-valid") is Status.BROKEN
+
+
+MALFORMED = {"schema": {"keyword": "required", "path": "payload"}}
+
+
+def answered(t: Tale, party: str) -> int:
+    return error(t, party, "schema_violation")
+
+
+@pytest.mark.parametrize("party", ["la", "cp"])
+@pytest.mark.parametrize("name", ["ack", "error"])
+@pytest.mark.parametrize(
+    ("times", "status"),
+    [
+        pytest.param(1, Status.BROKEN, marks=pytest.mark.req("WS-085")),
+        pytest.param(2, Status.BROKEN, marks=pytest.mark.req("WS-085")),
+        (3, Status.NOTHING),
+    ],
+)
+def test_a_malformed_ack_or_error_is_not_answered(party: str, name: str, times: int, status: Status) -> None:
+    t = connected()
+    for _ in range(times):
+        (t.cp if party == "la" else t.la)(name, payload={}, facts=MALFORMED)
+    answered(t, party)
+    found = t.judged(LAWS[party])
+    assert found.status is (Status.HELD if status is Status.NOTHING else status)
+    assert [one.seen for one in found.judgement.violations] == (
+        ["error schema_violation though all was in order"] if status is Status.BROKEN else []
+    )
+
+
+def test_a_good_ack_begins_the_row_anew() -> None:
+    t = connected()
+    for facts in (MALFORMED, MALFORMED, {}, MALFORMED):
+        t.cp("ack", payload={"status": "duplicate"}, facts=facts)
+    answered(t, "la")
+    assert t.status("refusals") is Status.BROKEN
+
+
+def v1_command(t: Tale, party: str, **facts: Any) -> int:
+    facts = {"type": "unknown_type", "schema": SCHEMA, **facts}
+    return (t.cp if party == "la" else t.la)(None, None, version=None, agent_id=None, facts=facts)
+
+
+@pytest.mark.req("V1-003")
+def test_a_command_of_v1_is_not_refused() -> None:
+    t = connected()
+    v1_command(t, "la", v1=True)
+    error(t, "la", "bad_frame")
+    assert t.violation("refusals").seen == "error bad_frame though all was in order"
+
+
+@pytest.mark.parametrize(("party", "v1", "session"), [("cp", True, True), ("la", False, True), ("la", True, False)])
+def test_what_becomes_of_other_messages_without_a_version_cannot_be_told(party: str, v1: bool, session: bool) -> None:
+    t = Tale()
+    if session:
+        t.connect()
+    else:
+        t.register()
+    v1_command(t, party, **({"v1": True} if v1 else {}))
+    error(t, party, "bad_frame")
+    assert t.status(LAWS[party]) is Status.HELD
+
+
+def high_ack(t: Tale) -> None:
+    t.cp("job.cancel", 1, ack=9999)
+
+
+def behind_a_rejection(t: Tale) -> None:
+    t.ack_by_la(t.assign(), "rejected", ack=1)
+    t.cp("job.cancel", 2)
+
+
+def text_ping(t: Tale) -> None:
+    t.add(TextMessage("c1", "cp-to-la", "ping", 4))
+
+
+def signed_well(t: Tale) -> None:
+    t.assign()
+
+
+@pytest.mark.parametrize(
+    ("what", "code"),
+    [
+        pytest.param(high_ack, "bad_frame", marks=pytest.mark.req("SQ-016")),
+        pytest.param(behind_a_rejection, "seq_gap", marks=pytest.mark.req("SQ-012")),
+        pytest.param(text_ping, "bad_frame", marks=pytest.mark.req("WS-051")),
+        pytest.param(signed_well, "unauthorized", marks=pytest.mark.req("SG-009")),
+        pytest.param(signed_well, "params_mismatch", marks=pytest.mark.req("SG-006")),
+    ],
+)
+def test_what_is_in_order_is_not_refused(what: Callable[[Tale], None], code: str) -> None:
+    t = connected()
+    what(t)
+    error(t, "la", code)
+    assert t.violation("refusals").seen == f"error {code} though all was in order"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lab.journal.events import CallFailed, LinkChanged
+from lab.journal.events import CallFailed, LinkChanged, StepEnded
 from lab.laws import Status
 from tests.laws.journals import JOB, SESSION, Tale, uuid
 
@@ -112,6 +112,27 @@ def test_no_timeout_at_all() -> None:
     assert t.violation(GATEWAY).seen == "no timeout after 10 s"
 
 
+@pytest.mark.req("CH-037")
+@pytest.mark.parametrize(("chunks", "due"), [(1, "timeout after 10 s"), (2, "timeout after 30 s")])
+def test_an_answer_that_is_taken_after_its_time(chunks: int, due: str) -> None:
+    t = asked()
+    if chunks == 2:
+        t.wait(1).answer(1, "r", 0, 2, 3, 6)
+    t.wait(31).answer(chunks, "r", chunks - 1, chunks, 3, 3 * chunks)
+    n = t.page(JOB, [], "x1", name="r")
+    t.end()
+    assert (t.violation(GATEWAY).due, t.violation(GATEWAY).entries[-1]) == (due, n)
+
+
+def test_an_answer_after_the_last_step_cannot_be_told() -> None:
+    t = asked()
+    t.add(StepEnded(0, "done"), "driver")
+    t.wait(12).answer(1, "r")
+    t.page(JOB, [], "x1", name="r")
+    t.end()
+    assert t.status(GATEWAY) is Status.NOTHING
+
+
 @pytest.mark.parametrize("how", ["answered", "offline"])
 def test_a_request_that_is_over_before(how: str) -> None:
     t = asked()
@@ -178,3 +199,23 @@ def test_a_failure_holds_nothing() -> None:
     t = asked()
     t.body("r", "job.stream", JOB, "not_found")
     assert t.status(LIMITS) is Status.NOTHING
+
+
+@pytest.mark.req("CHAT-049")
+@pytest.mark.parametrize(
+    ("kind", "most", "status"),
+    [
+        ("job.stream", None, Status.BROKEN),
+        ("job.stream", 128 * 1024, Status.BROKEN),
+        ("job.stream", 1000, Status.NOTHING),
+        ("file.list", None, Status.NOTHING),
+    ],
+)
+def test_a_page_always_fits(kind: str, most: int | None, status: Status) -> None:
+    t = Tale()
+    t.connect()
+    payload = {"kind": kind} if most is None else {"kind": kind, "maxBytes": most}
+    t.cp("content.request", 1, request_id=uuid("r"), payload=payload)
+    t.answer(1, "r")
+    t.body("r", kind, JOB, "error", errorCode="payload_too_large")
+    assert t.status(LIMITS) is status

@@ -200,6 +200,32 @@ def test_last_recv_seq_without_what_the_lab_dropped() -> None:
     assert t.violation(LAW).due == "lastRecvSeq 1"
 
 
+@pytest.mark.req("SQ-033", "WS-033")
+@pytest.mark.parametrize(("said", "status"), [(0, Status.HELD), (1, Status.BROKEN)])
+def test_last_recv_seq_without_what_the_agent_refused(said: int, status: Status) -> None:
+    t = Tale()
+    t.connect()
+    t.assign(facts={"signature": {"present": True, "verified": False, "bound": True, "equal": True}})
+    t.la("error", payload={"code": "unauthorized"})
+    t.close("remote", 4418)
+    resumed(t, last_recv=said)
+    assert t.status(LAW) is status
+
+
+@pytest.mark.req("SQ-033")
+def test_what_was_refused_counts_once_it_came_again() -> None:
+    t = Tale()
+    t.connect()
+    t.assign(facts={"schema": {"keyword": "required", "path": "payload"}})
+    t.la("error", payload={"code": "schema_violation"})
+    t.close("remote", 4402)
+    resumed(t, last_recv=0)
+    t.ack_by_la(t.assign(), "rejected", ack=1)
+    t.close()
+    t.connect("c3", resume=(SESSION, 1), resumed=True)
+    assert t.status(LAW) is Status.HELD
+
+
 def test_what_it_gets_after_the_resume_does_not_count() -> None:
     t = resumed(lost())
     t.ack_by_la(t.cp("job.cancel", 2), ack=2)

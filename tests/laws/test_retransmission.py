@@ -113,9 +113,17 @@ class TestRetransmission:
         t = tale()
         n = t.la("heartbeat", 1)
         t.ack_by_cp(n)
-        copy = t.wait(6).la("heartbeat", 1)
+        copy = t.wait(5).la("heartbeat", 1)
         found = t.violation("retransmission")
         assert (found.due, found.entries) == ("no copy of an acked frame", (n, copy))
+
+    @pytest.mark.parametrize(("after", "status"), [(0.6, Status.BROKEN), (0.4, Status.HELD)])
+    def test_only_a_copy_that_was_under_way_may_come_after_the_ack(self, after: float, status: Status) -> None:
+        t = tale()
+        n = t.la("heartbeat", 1)
+        t.wait(5 - after).ack_by_cp(n)
+        t.wait(after).la("heartbeat", 1)
+        assert t.status("retransmission") is status
 
     def test_a_copy_that_crosses_its_ack(self) -> None:
         t = tale()
@@ -148,11 +156,26 @@ class TestRetransmission:
         t.wait(60).end()
         assert t.status("retransmission") is Status.BROKEN
 
-    def test_a_held_ack_leaves_it_open(self) -> None:
+    @pytest.mark.req("WS-085")
+    @pytest.mark.parametrize("form", ["ack", "running"])
+    def test_an_ack_that_breaks_a_rule_settles_nothing(self, form: str) -> None:
         t = tale()
-        t.ack_by_cp(t.la("heartbeat", 1), fate="delayed", fault="f")
+        n = t.cp("job.cancel", 1)
+        broken = {"schema": {"keyword": "required", "path": "payload"}}
+        if form == "ack":
+            t.ack_by_la(n, facts=broken)
+        else:
+            t.la("heartbeat", 1, ack=1, facts=broken)
         t.wait(60).end()
-        assert t.status("retransmission") is Status.UNKNOWN
+        assert t.violation("gateway-retransmission").entries == (n,)
+
+    @pytest.mark.parametrize(("after", "status"), [(1, Status.NOTHING), (20, Status.BROKEN)])
+    def test_a_held_ack_settles_where_it_is_let_go(self, after: float, status: Status) -> None:
+        t = tale()
+        ack = t.held(t.ack_by_cp(t.la("heartbeat", 1)))
+        t.wait(after).released(ack)
+        t.wait(60).end()
+        assert t.status("retransmission") is status
 
     def test_the_copy_after_a_resume_is_no_retransmission(self) -> None:
         t = tale()

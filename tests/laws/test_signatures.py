@@ -8,7 +8,7 @@ import pytest
 
 from lab.journal.events import LinkChanged
 from lab.laws import Status
-from tests.laws.journals import SESSION, Tale, sha
+from tests.laws.journals import SESSION, SESSION_2, Tale, sha, uuid
 
 LAW = "gateway-frames-signed"
 FULL = {"present": True, "verified": True, "bound": True, "equal": True}
@@ -165,6 +165,24 @@ def test_a_nonce_of_another_frame() -> None:
     t.ack_by_la(t.assign(facts={"signature": good}))
     t.ack_by_la(t.cp("job.cancel", 2, facts={"signature": good}))
     assert t.violation(AGENT_LAW).seen == "job.cancel with a bad signature taken"
+
+
+@pytest.mark.parametrize("law", [AGENT_LAW, "refusals"])
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_nonce_of_an_earlier_connection_cannot_be_told(law: str, refused: bool) -> None:
+    t = Tale()
+    t.connect()
+    good = {**BAD, "verified": True, "nonce": sha("n")}
+    t.ack_by_la(t.assign(facts={"signature": good}))
+    t.close()
+    t.connect("c2", SESSION_2)
+    n = t.assign(facts={"signature": good}, msg_id=uuid("another"))
+    if refused:
+        t.la("error", payload={"code": "unauthorized", "retryable": False})
+    else:
+        t.ack_by_la(n)
+    assert t.status(law) is not Status.BROKEN
+    assert t.status("gateway-frames-signed") is Status.BROKEN
 
 
 def test_a_byte_true_copy_bears_its_nonce_again() -> None:

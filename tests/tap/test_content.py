@@ -184,3 +184,17 @@ def test_requests_are_bounded() -> None:
 def test_chunks_are_bounded() -> None:
     assert len(feed(content_tap(), ask("diff", "D" * 43), *chunks(b"a" * 64, 1))) == 1
     assert feed(content_tap(), ask("diff", "D" * 43), *chunks(b"a" * 65, 1)) == []
+
+
+@pytest.mark.req("CHAT-046", "SEC-018")
+def test_how_much_a_cursor_has_in_common_with_earlier_ones() -> None:
+    content = content_tap()
+    cursors = ["A" * 43, "A" * 40 + "BCD", "A" * 43, "A" * 39 + "xBCD", "y" * 43]
+    told = []
+    for number, cursor in enumerate(cursors):
+        request = uuid(number)
+        asked = ask("job.stream", JOB, 2 + number, request)
+        (answered,) = feed(content, asked, *chunks(page([], cursor), request_id=request, seq=1 + number))
+        told.append(answered.facts.get("nextAlike"))
+    # The first has nothing beside it, and one that is handed out again tells nothing new.
+    assert told == [None, 40, None, 42, 0]

@@ -202,6 +202,15 @@ def test_an_unknown_type(name: object) -> None:
     assert event.facts["direction"] is None
 
 
+@pytest.mark.req("V1-002")
+@pytest.mark.parametrize("version", [2, 1, "2", None])
+def test_a_message_of_v1_has_no_version_at_all(version: object) -> None:
+    frame = from_agent("heartbeat", 1, {}) | {"schemaVersion": version}
+    assert "v1" not in judge(frame).facts
+    del frame["schemaVersion"]
+    assert judge(frame).facts["v1"] is True
+
+
 @pytest.mark.req("WS-038", "TY-040")
 def test_direction() -> None:
     beat, order = from_agent("heartbeat", 1, {}), assign()

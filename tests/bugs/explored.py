@@ -1,0 +1,199 @@
+"""What exploring finds of the catalogue: `python -m tests.bugs.explored SLIP…` searches drawn plans for each slip.
+
+`--write` puts what was found, made small, into `explored.yaml`; without a slip it searches for all that need faults.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from lab.commands.loading import load
+from lab.explore.drawing import Targets
+from lab.explore.plan import Plan, Planned
+from lab.explore.shrinking import shrink
+from lab.explore.trial import Trial, plan_of, run_quietly, targets_of, try_plan
+from lab.faults.plan import Fault, FrameAnchor
+from lab.run.verdict import Outcome
+from lab.scenario.model import Scenario
+from tests.bugs.plants import all_plants, planted
+from tests.bugs.table import CATALOGUE
+
+SCENARIOS: Final = Path(__file__).parents[2] / "scenarios"
+PINS: Final = Path(__file__).with_name("explored.yaml")
+
+SEED: Final = 1
+PLANS: Final = 1000
+"""Plans of a scenario that are drawn for a slip at most."""
+
+BLOCK: Final = 10
+"""Plans that are drawn for each scenario before further ones of any."""
+
+MOST_SHRINKING: Final = 120
+
+TRIED: Final = ("fix-job", "chat-answer", "two-agents", "chat-idle-long-poll", "chat-resume")
+"""The scenarios that slips are sought in, the cheapest first."""
+
+STIRRED_BY: Final[Mapping[str, frozenset[str]]] = {
+    "cut": frozenset({"cut", "reset"}),
+    "duplicate": frozenset({"duplicate", "drop"}),
+    "late resume": frozenset({"cut"}),
+    "lost ack": frozenset({"drop", "hold"}),
+    "lost frame": frozenset({"drop", "hold"}),
+    "reset session": frozenset({"cut"}),
+}
+"""Situations of the catalogue that drawn faults make, and the kinds that do; plans without these are passed over."""
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A slip that exploring found: the plan's number, and what is left of it when it is small."""
+
+    slip: str
+    scenario: str
+    seed: int
+    number: int
+    plan: Plan
+
+
+def sought() -> list[str]:
+    """The slips that need a situation which drawn faults make."""
+    entries = yaml.safe_load(CATALOGUE.read_text("utf-8"))
+    return [one["id"] for one in entries if one["needs"] in STIRRED_BY and one["id"] in all_plants()]
+
+
+@cache
+def situations() -> Mapping[str, str]:
+    """What each slip of the catalogue needs."""
+    return {one["id"]: one["needs"] for one in yaml.safe_load(CATALOGUE.read_text("utf-8"))}
+
+
+@cache
+def explored_scenario(name: str) -> tuple[Scenario, Targets]:
+    """A scenario of the lab, and what a run without any fault shows that can be struck in it."""
+    scenario = load(SCENARIOS / f"{name}.yaml")
+    clean = run_quietly(scenario, SEED)
+    assert clean.verdict.outcome is Outcome.PASS, f"{name} does not pass by itself"
+    return scenario, targets_of(scenario, clean.entries)
+
+
+def tried(slip: str | None, scenario: str, plan: Plan, seed: int = SEED) -> Trial:
+    """A trial of a plan with a slip, or with none."""
+    with planted(*([all_plants()[slip].put] if slip is not None else [])):
+        return try_plan(explored_scenario(scenario)[0], plan, seed)
+
+
+def breaks(slip: str, scenario: str, plan: Plan) -> bool:
+    """Whether the slip, under the plan, breaks the law that is registered for it."""
+    return all_plants()[slip].law in tried(slip, scenario, plan).broken
+
+
+def find(slip: str, first: Pin | None = None, plans: int = PLANS, skip: int = 0) -> Pin | None:
+    """The first plan under which a slip breaks its law and nothing breaks without it, made small; None if none does.
+
+    `first` says where it was found before: that plan is looked at first. The first `skip` plans are passed over.
+    """
+    before = [(first.scenario, first.number)] if first is not None else []
+    for scenario, number in chain(before, _numbers(skip, plans)):
+        plan = plan_of(explored_scenario(scenario)[1], SEED, number)
+        if STIRRED_BY[situations()[slip]].isdisjoint(planned.fault.kind for planned in plan):
+            continue
+        if breaks(slip, scenario, plan) and not tried(None, scenario, plan).broken:
+            small = shrink(plan, lambda plan, scenario=scenario: breaks(slip, scenario, plan), MOST_SHRINKING)  # type: ignore[misc]
+            if not tried(None, scenario, small).broken:
+                return Pin(slip, scenario, SEED, number, small)
+    return None
+
+
+def _numbers(skip: int, plans: int) -> Iterator[tuple[str, int]]:
+    for start in range(skip, plans, BLOCK):
+        for scenario in TRIED:
+            yield from ((scenario, number) for number in range(start, min(start + BLOCK, plans)))
+
+
+# The table
+
+
+@cache
+def pins() -> Mapping[str, Pin]:
+    """What is pinned, by slip."""
+    entries = yaml.safe_load(PINS.read_text("utf-8"))
+    return {one["slip"]: _pin(one) for one in entries}
+
+
+def _pin(entry: Mapping[str, Any]) -> Pin:
+    plan = tuple(_planned(**fault) for fault in entry["faults"])
+    return Pin(entry["slip"], entry["scenario"], entry["seed"], entry["plan"], plan)
+
+
+def _planned(before: int = 0, anchor: Mapping[str, Any] | None = None, **members: Any) -> Planned:
+    return Planned(before, Fault(anchor=FrameAnchor(**anchor) if anchor else None, **members))
+
+
+_HEAD: Final = """\
+# Written by `python -m tests.bugs.explored --write`: slips, and the small plan under which each breaks its law.
+"""
+
+
+def write(found: Iterable[Pin]) -> None:
+    """Write the table anew."""
+    entries = [
+        {
+            "slip": pin.slip,
+            "scenario": pin.scenario,
+            "seed": pin.seed,
+            "plan": pin.number,
+            "faults": [_body(planned) for planned in pin.plan],
+        }
+        for pin in found
+    ]
+    PINS.write_text(_HEAD + yaml.safe_dump(entries, sort_keys=False, width=118), "utf-8")
+
+
+def _body(planned: Planned) -> dict[str, Any]:
+    """A fault without the members that say nothing."""
+    fault = planned.fault
+    body: dict[str, Any] = {"before": planned.before} if planned.before else {}
+    body |= _told(fault)
+    if fault.anchor is not None:
+        body["anchor"] = _told(fault.anchor)
+    return body
+
+
+def _told(part: Fault | FrameAnchor) -> dict[str, Any]:
+    return {one.name: value for one in fields(part) if (value := getattr(part, one.name)) != one.default}
+
+
+def main(arguments: list[str]) -> int:
+    """The command; its exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bugs.explored", description=__doc__)
+    parser.add_argument("slips", nargs="*", metavar="SLIP")
+    parser.add_argument("--plans", type=int, default=PLANS, help=f"plans of a scenario at most, {PLANS} by default")
+    parser.add_argument("--skip", type=int, default=0, help="plans of a scenario that are passed over")
+    parser.add_argument("--write", action="store_true", help=f"put what is found into {PINS.name}")
+    chosen = parser.parse_args(arguments)
+    known = dict(pins()) if PINS.exists() else {}
+    missed = 0
+    for slip in chosen.slips or sought():
+        pin = find(slip, known.get(slip), chosen.plans, chosen.skip)
+        missed += pin is None
+        if pin is None:
+            print(f"{slip}: not found", flush=True)
+            continue
+        print(f"{slip}: {pin.scenario} plan {pin.number}, {len(pin.plan)} faults", flush=True)
+        known[slip] = pin
+        if chosen.write:
+            write(known[one] for one in sought() if one in known)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,7 +12,9 @@ from rich.text import Text
 
 from lab.journal.events import StepEnded, StepStarted
 from lab.journal.writer import Entry, Journal
-from lab.report.words import HEADS, MEANINGS, details, figures_line, grouped, headline, laws_line
+from lab.report.event_words import LEGEND
+from lab.report.moments import Moment, Moments
+from lab.report.words import HEADS, MEANINGS, details, figures_line, grouped, headline, laws_line, notice_line
 from lab.run.folder import latest
 from lab.run.runner import RunResult
 from lab.run.verdict import Finding, Outcome
@@ -52,15 +55,16 @@ class PatientConsole(Console):
 class ConsoleReport:
     """Prints to `console`. On a terminal the step that runs is shown with a spinner."""
 
-    def __init__(self, console: PatientConsole) -> None:
+    def __init__(self, console: PatientConsole, clock: str = "real") -> None:
         self._console = console
+        self._clock = clock
         self._started: dict[int, tuple[StepStarted, float]] = {}
         self._status: Status | None = None
 
     def listen(self, scenario: Scenario, seed: int, journal: Journal) -> None:
         """Begin with a scenario."""
         title = Text(f"{scenario.name} · {scenario.about}", style="bold")
-        title.append(f"      seed {seed} · real clock", style="dim")
+        title.append(f"      seed {seed} · {self._clock} clock", style="dim")
         self._print(title)
         journal.listen(self._take)
 
@@ -68,7 +72,7 @@ class ConsoleReport:
         event = entry.event
         if isinstance(event, StepStarted):
             self._started[event.index] = (event, entry.t)
-            if self._console.is_terminal:
+            if self._console.is_terminal and self._clock == "real":
                 self._status = self._console.status(f"{event.title} …")
                 self._status.start()
         elif isinstance(event, StepEnded):
@@ -100,16 +104,24 @@ class ConsoleReport:
         for line in (laws_line(verdict), figures_line(verdict.figures)):
             self._print(Text(f"  {line}", style="dim"))
         groups = grouped(verdict.findings)
+        moments = Moments(result.entries)
+        told: dict[str, tuple[int, ...]] = {}
         for group in groups[:FINDINGS_SHOWN]:
-            self._finding(group[0], str(result.scenario.file))
+            finding = group[0]
+            # One law's frames once, and those of the same entries once for all laws.
+            new = finding.head not in told and finding.entries not in told.values()
+            told.setdefault(finding.head, finding.entries)
+            self._finding(finding, str(result.scenario.file), moments.around(finding) if new else ())
             if len(group) > 1:
                 self._print(Text(f"      … and {len(group) - 1} more of {group[0].head}", style="dim"))
         hidden = len(groups) - FINDINGS_SHOWN
         if hidden > 0:
             self._print(Text(f"… and {hidden} more broken promises in the report"))
+        for notice in verdict.notices:
+            self._print(Text("NOTE  ", style="bold yellow").append(notice_line(notice), style="default"))
         self._last_line(result)
 
-    def _finding(self, finding: Finding, scenario_file: str) -> None:
+    def _finding(self, finding: Finding, scenario_file: str, around: Sequence[Moment]) -> None:
         line = Text(f"{HEADS[finding.outcome]:<5} ", style=STYLES.get(finding.outcome, "bold yellow"))
         line.append(headline(finding), style="default")
         self._print(line)
@@ -117,16 +129,24 @@ class ConsoleReport:
             row = Text(f"      {word:<6} ", style="dim")
             row.append(text.strip().replace("\n", f"\n{' ' * 13}"), style="default")
             self._print(row)
+        if around:
+            self._print(Text(f"      frames {LEGEND}", style="dim"))
+        for moment in around:
+            self._print(Text(f"      {moment.line()}", style="default" if moment.own else "dim"))
 
     def _last_line(self, result: RunResult) -> None:
         outcome = result.verdict.outcome
         line = Text(HEADS[outcome], style=STYLES.get(outcome, "bold yellow"))
-        line.append(f"  {result.seconds:.1f} s   {_shown(latest(result.folder))}", style="default")
+        took = "" if result.clock == "real" else f" of simulated time in {result.wall_seconds:.1f} s"
+        line.append(f"  {result.seconds:.1f} s{took}   {_shown(latest(result.folder))}", style="default")
         line.append(f"   again: {result.repeat_command}", style="dim")
         self._print(line)
         if outcome is not Outcome.PASS:
             page = _shown(latest(result.folder) / "report.html")
             self._print(Text(f"      {MEANINGS[outcome]}; the whole story: {page}"))
+            rule = next((finding.head for finding in result.verdict.findings if finding.requirements), None)
+            if rule is not None:
+                self._print(Text(f"      the rules behind a law: lab explain {rule}"))
 
     def _print(self, text: Text) -> None:
         self._console.say(text)

@@ -10,7 +10,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from lab.laws import Status
 from lab.private_files import write_private
-from lab.report.words import details, headline
+from lab.report.words import details, headline, notice_line
 from lab.run.runner import RunResult
 from lab.run.verdict import Finding, Outcome
 
@@ -57,6 +57,8 @@ def _suite(result: RunResult) -> TestSuite:
     run.time = round(result.seconds, 3)
     if result.verdict.outcome is Outcome.INTERRUPTED:
         run.result = [*run.result, Error("interrupted")]
+    if result.verdict.notices:
+        run.system_out = _sound("\n".join(notice_line(notice) for notice in result.verdict.notices))
     suite.add_testcase(run)
     return suite
 

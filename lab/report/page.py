@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from lab.journal.events import (
+    Agent2Job,
+    Agent2Request,
+    Agent2Stream,
     BodyAnswered,
     FaultFired,
     Frame,
@@ -16,15 +19,28 @@ from lab.journal.events import (
     SessionChanged,
     SocketClosed,
     SocketOpened,
+    SocketRefused,
     StepEnded,
     StepStarted,
+    SutChanged,
+    TextMessage,
 )
 from lab.journal.writer import Entry
-from lab.report.words import HEADS, MEANINGS, details, figures_line, headline, laws_line
+from lab.report.event_words import LEGEND
+from lab.report.moments import Moments
+from lab.report.words import HEADS, MEANINGS, details, figures_line, headline, laws_line, notice_line
 from lab.run.runner import RunResult
+from lab.run.verdict import Finding
 
 ROWS_SHOWN = 4000
 """Rows of the timeline; a longer journal is cut, and the page says so."""
+CASES_SHOWN = 50
+"""Cases of one broken promise; `result.json` has all."""
+TIMELINE = (
+    *(Frame, TextMessage, BodyAnswered, SessionChanged, SocketOpened, SocketClosed, SocketRefused),
+    *(Agent2Request, Agent2Job, Agent2Stream, SutChanged, FaultFired, LinkChanged, StepStarted),
+)
+"""Events that have a row; any other has one when a finding names it."""
 
 
 @dataclass(frozen=True)
@@ -39,15 +55,33 @@ class Row:
     marked: bool
 
 
+@dataclass(frozen=True)
+class Case:
+    """One break of a promise: its details, and the moments around it."""
+
+    details: Sequence[tuple[str, str]]
+    moments: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A broken promise with its cases; `hidden` are too many to show."""
+
+    title: str
+    outcome: str
+    cases: Sequence[Case]
+    hidden: int
+
+
 def page_text(result: RunResult) -> str:
     """The whole page."""
     environment = Environment(
         loader=PackageLoader("lab.report"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     verdict = result.verdict
-    marked = {number for finding in verdict.findings for number in finding.entries}
-    rows = [row for entry in result.entries if (row := _row(entry, entry.n in marked)) is not None]
-    file = str(result.scenario.file)
+    marked = frozenset(number for finding in verdict.findings for number in finding.entries)
+    moments = Moments(result.entries)
+    rows = _rows(result.entries, marked, moments)
     return environment.get_template("report.html.j2").render(
         result=result,
         verdict=verdict,
@@ -55,7 +89,9 @@ def page_text(result: RunResult) -> str:
         meaning=MEANINGS[verdict.outcome],
         laws_line=laws_line(verdict),
         figures_line=figures_line(verdict.figures),
-        findings=[(headline(finding), finding.outcome.value, details(finding, file)) for finding in verdict.findings],
+        promises=_promises(verdict.findings, str(result.scenario.file), moments),
+        notices=[notice_line(notice) for notice in verdict.notices],
+        legend=LEGEND,
         steps=_steps(result.entries),
         rows=rows[:ROWS_SHOWN],
         cut=max(0, len(rows) - ROWS_SHOWN),
@@ -76,46 +112,32 @@ def _steps(entries: Sequence[Entry]) -> list[dict[str, Any]]:
     return steps
 
 
-def _row(entry: Entry, marked: bool) -> Row | None:
-    words = _words(entry.event)
-    if words is None:
-        return None
-    lane, text, note = words
-    return Row(entry.n, entry.t, lane or entry.by, text, note, marked)
+def _rows(entries: Sequence[Entry], marked: frozenset[int], moments: Moments) -> list[Row]:
+    rows = []
+    for entry in entries:
+        if entry.n not in marked and not isinstance(entry.event, TIMELINE):
+            continue
+        words = moments.words(entry)
+        lane = "step" if isinstance(entry.event, StepStarted) else entry.by
+        rows.append(Row(entry.n, entry.t, lane, words.text, words.note, entry.n in marked))
+    return rows
 
 
-def _words(event: object) -> tuple[str, str, str] | None:
-    match event:
-        case Frame():
-            return _frame_words(event)
-        case BodyAnswered():
-            events = event.facts.get("events", ())
-            return "", f"{event.content} body", f"{event.status} · {event.bytes} bytes · {len(events)} events"
-        case SessionChanged():
-            return "", f"session {event.state}", " ".join(f"{name}={value}" for name, value in event.detail.items())
-        case SocketOpened():
-            return "", f"socket {event.conn} opened", event.agent
-        case SocketClosed():
-            return "", f"socket {event.conn} closed", f"code {event.code} by {event.by}"
-        case FaultFired():
-            return "", f"⚡ {event.what} {event.target}", ""
-        case LinkChanged():
-            return "", f"link {event.link} {event.change}", ""
-        case StepStarted():
-            return "step", event.title, ""
-        case _:
-            return None
+def _promises(findings: Sequence[Finding], file: str, moments: Moments) -> list[Promise]:
+    """Each broken promise once, with all its cases."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault((finding.head, finding.sentence), []).append(finding)
+    return [_promise(group, file, moments) for group in groups.values()]
 
 
-def _frame_words(frame: Frame) -> tuple[str, str, str]:
-    arrow = "→" if frame.direction == "la-to-cp" else "←"
-    name = frame.type or "(no frame)"
-    numbers = [f"{word} {value}" for word, value in (("seq", frame.seq or None), ("ack", frame.ack)) if value]
-    if frame.chunk is not None:
-        numbers.append(f"chunk {frame.chunk['index'] + 1}/{frame.chunk['total']}")
-    for member in ("status", "ackSeq", "kind", "state", "outcome", "code", "errorCode"):
-        value = frame.payload.get(member)
-        if isinstance(value, str | int):
-            numbers.append(f"{member} {value}")
-    fate = "" if frame.fate == "passed" else f" [{frame.fate}]"
-    return "", f"{arrow} {name}{fate}", f"{' · '.join(numbers)} · {frame.size} bytes"
+def _promise(group: Sequence[Finding], file: str, moments: Moments) -> Promise:
+    alone = len({finding.participant for finding in group}) == 1
+    title = headline(group[0] if alone else replace(group[0], participant=""))
+    cases = []
+    for finding in group[:CASES_SHOWN]:
+        rows = details(finding, file)
+        if not alone:
+            rows.insert(0, ("who", finding.participant))
+        cases.append(Case(rows, [moment.line() for moment in moments.around(finding)]))
+    return Promise(title, group[0].outcome.value, cases, max(0, len(group) - CASES_SHOWN))

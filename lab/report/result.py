@@ -18,11 +18,16 @@ def result_json(result: RunResult) -> dict[str, Any]:
         "outcome": verdict.outcome.value,
         "exitStatus": int(verdict.outcome.exit_status),
         "seed": result.seed,
-        "clock": "real",
+        "clock": result.clock,
         "seconds": round(result.seconds, 3),
+        "wallSeconds": round(result.wall_seconds, 3),
         "folder": str(result.folder),
         "again": result.repeat_command,
         "findings": [_finding_json(finding) for finding in verdict.findings],
+        "notices": [
+            {"participant": notice.participant, "text": notice.text, "journal": notice.entry}
+            for notice in verdict.notices
+        ],
         "laws": [
             {
                 "id": one.law.id,
@@ -54,4 +59,5 @@ def _finding_json(finding: Finding) -> dict[str, Any]:
         "participant": finding.participant,
         "journal": list(finding.entries),
         "line": finding.line,
+        "content": list(finding.content),
     }

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lab.laws import Status
+from lab.report.numbers import plural
 from lab.run.figures import Figures
+from lab.run.notices import Notice
 from lab.run.verdict import Finding, Outcome, Verdict
 
 HEADS = {
@@ -21,7 +23,7 @@ MEANINGS = {
     Outcome.PASS: "all promises held",
     Outcome.FAIL: "a promise broke",
     Outcome.UNKNOWN: "nothing broke, but something that had to happen or be judged did not: this is no pass",
-    Outcome.LAB_FAILED: "the run could not be carried out or trusted: no promise was judged by it",
+    Outcome.LAB_FAILED: "the run could not be carried out or trusted: it says nothing of the agent",
     Outcome.USAGE: "the scenario or the command line is wrong",
     Outcome.INTERRUPTED: "stopped before its end: this is no pass",
 }
@@ -54,6 +56,7 @@ def grouped(findings: Sequence[Finding]) -> list[list[Finding]]:
 def details(finding: Finding, scenario_file: str) -> list[tuple[str, str]]:
     """The lines below a headline: a word and its text."""
     rows = [("seen", finding.seen), ("due", finding.due), ("near", finding.near_miss)]
+    rows.append(("text", "\n".join(finding.content)))
     where = []
     if finding.entries:
         entries = ", ".join(str(entry) for entry in finding.entries)
@@ -62,6 +65,11 @@ def details(finding: Finding, scenario_file: str) -> list[tuple[str, str]]:
         where.append(f"{scenario_file}:{finding.line}")
     rows.append(("where", " · ".join(where)))
     return [(word, text) for word, text in rows if text]
+
+
+def notice_line(notice: Notice) -> str:
+    """A notice, with whom it is about and where it shows."""
+    return f"{notice.participant} {notice.text} (journal {notice.entry})"
 
 
 def laws_line(verdict: Verdict) -> str:
@@ -81,9 +89,10 @@ def laws_line(verdict: Verdict) -> str:
 
 def figures_line(figures: Figures) -> str:
     """The numbers of a run in a line."""
-    parts = [f"{figures.frames} frames"]
+    parts = [plural(figures.frames, "frame")]
     if figures.pages:
-        parts.append(f"{figures.events} events in {figures.pages} pages")
+        events, pages = (plural(*one) for one in ((figures.events, "event"), (figures.pages, "page")))
+        parts.append(f"{events} in {pages}")
     again = figures.retransmissions + figures.gateway_retransmissions
     parts.append(f"{again} sent again ({figures.retransmissions} by the agent)" if again else "0 sent again")
     if figures.resumes:

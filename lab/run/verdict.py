@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lab.errors import ExitStatus, LabError, NotApplicable, RemoteError, SutFault, UsageError
-from lab.journal.events import FaultFired, FaultPlanned, LinkChanged, StepEnded, StepStarted
+from lab.faults.plan import Fault
+from lab.journal.events import FaultFired, FaultPlanned, Frame, LinkChanged, StepEnded, StepStarted
 from lab.journal.writer import Entry
 from lab.laws import Judged, Status
 from lab.laws.law import Violation
 from lab.run.expectations import Held
 from lab.run.figures import Figures
-from lab.scenario.model import Scenario
+from lab.run.notices import Notice, notices_of
+from lab.run.places import NO_PLACES, Places, content_rows
+from lab.scenario.model import FaultStep, InjectStep, Scenario
 
 SUT_PARTY = "local_agent"
 """The party whose broken promises are the SUT's; any other party is one of the lab's doubles."""
@@ -53,7 +56,8 @@ class Finding:
     """One reason for a verdict that is no pass.
 
     `outcome` is what it makes of the run. `head` is what broke: a law's id, `step`, `expectation`, `must_judge`,
-    `fault`, `requires`, or `lab`. `entries` are journal numbers, `line` the scenario's.
+    `fault`, `requires`, or `lab`. `entries` are journal numbers, `line` the scenario's. `content` says of texts that
+    the entries tell by digest where they are written.
     """
 
     outcome: Outcome
@@ -67,6 +71,7 @@ class Finding:
     entries: tuple[int, ...] = ()
     line: int = 0
     context: str = ""
+    content: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -78,6 +83,8 @@ class Verdict:
     judged: tuple[Judged, ...]
     held: tuple[Held, ...]
     figures: Figures
+    notices: tuple[Notice, ...] = ()
+    """What a reader must know although no promise is about it; they make no outcome."""
 
     def count(self, *statuses: Status) -> int:
         """How many laws have one of these statuses."""
@@ -92,19 +99,38 @@ def reach_verdict(
     figures: Figures,
     stop: BaseException | None,
     interrupted: bool,
+    places: Places = NO_PLACES,
 ) -> Verdict:
     """Put everything together. `stop` is what ended the steps early, None when all were done."""
     early = stop is not None or interrupted
-    findings = [
-        *_stop_findings(entries, stop),
-        *(finding for one in judged for finding in _law_findings(entries, one)),
-    ]
+    broken = [finding for one in judged for finding in _law_findings(entries, one)]
+    findings = _first_break_first([*_stop_findings(entries, scenario, stop), *broken])
     if not early:
         # What is not there because the run ended early is its consequence and no finding of its own.
         findings += _expectation_findings(held)
         findings += _must_judge_findings(scenario, judged)
-        findings += _fault_findings(entries)
-    return Verdict(_outcome(findings, stop, interrupted), tuple(findings), tuple(judged), tuple(held), figures)
+        findings += _fault_findings(entries, scenario)
+    return Verdict(
+        _outcome(findings, stop, interrupted),
+        tuple(replace(finding, content=content_rows(entries, finding.entries, places)) for finding in findings),
+        tuple(judged),
+        tuple(held),
+        figures,
+        notices_of(entries),
+    )
+
+
+def _first_break_first(findings: Sequence[Finding]) -> list[Finding]:
+    """In the order in which the journal completes them: what broke first is likely the cause of what follows it.
+
+    The lab's own words stand before all, since they have no entry and explain the most.
+    """
+    last = max((max(finding.entries, default=0) for finding in findings), default=0)
+
+    def key(finding: Finding) -> tuple[bool, int]:
+        return finding.head not in ("lab", "requires"), max(finding.entries, default=last + 1)
+
+    return sorted(findings, key=key)
 
 
 def _outcome(findings: Sequence[Finding], stop: BaseException | None, interrupted: bool) -> Outcome:
@@ -132,7 +158,7 @@ def _agent_broke_first(findings: Sequence[Finding], stop: BaseException | None) 
     return bool(mine) and all(min(mine) <= max(finding.entries) for finding in laws)
 
 
-def _stop_findings(entries: Sequence[Entry], stop: BaseException | None) -> list[Finding]:
+def _stop_findings(entries: Sequence[Entry], scenario: Scenario, stop: BaseException | None) -> list[Finding]:
     if stop is None:
         return []
     step = next((entry for entry in reversed(entries) if isinstance(entry.event, StepEnded)), None)
@@ -140,7 +166,10 @@ def _stop_findings(entries: Sequence[Entry], stop: BaseException | None) -> list
     line = where.line if where is not None else 0
     if isinstance(stop, RemoteError):
         title = where.title if where is not None else "step"
-        return [Finding(Outcome.FAIL, "step", title, seen=str(stop), entries=(step.n,) if step else (), line=line)]
+        # A step may wait in vain for what a fault was to bring about.
+        near = "\n".join(f"{one.sentence}: {one.due}; {one.near_miss}" for one in _fault_findings(entries, scenario))
+        at = (step.n,) if step is not None else ()
+        return [Finding(Outcome.FAIL, "step", title, seen=str(stop), near_miss=near, entries=at, line=line)]
     if isinstance(stop, NotApplicable):
         return [Finding(Outcome.UNKNOWN, "requires", str(stop), line=line)]
     if isinstance(stop, LabError):
@@ -206,6 +235,13 @@ def _expectation_findings(held: Sequence[Held]) -> list[Finding]:
     return findings
 
 
+_NOT_JUDGED = {
+    Status.NOTHING: "nothing to judge",
+    Status.UNKNOWN: "cases, none of which could be told",
+    Status.EXCUSED: "excused by a fault of this scenario",
+}
+
+
 def _must_judge_findings(scenario: Scenario, judged: Sequence[Judged]) -> list[Finding]:
     by_id = {one.law.id: one for one in judged}
     return [
@@ -213,25 +249,45 @@ def _must_judge_findings(scenario: Scenario, judged: Sequence[Judged]) -> list[F
             Outcome.UNKNOWN,
             "must_judge",
             f"law {law} had to be judged and was not",
-            seen="nothing to judge" if by_id[law].status is Status.NOTHING else by_id[law].status.value,
-            due="at least one case",
+            seen=_NOT_JUDGED[by_id[law].status],
+            due=f"at least one case of: {by_id[law].law.sentence}",
             line=scenario.must_judge_line,
         )
         for law in scenario.must_judge
-        if by_id[law].status in (Status.NOTHING, Status.UNKNOWN, Status.EXCUSED)
+        if by_id[law].status in _NOT_JUDGED
     ]
 
 
-def _fault_findings(entries: Sequence[Entry]) -> list[Finding]:
+def _fault_findings(entries: Sequence[Entry], scenario: Scenario) -> list[Finding]:
     fired = Counter(entry.event.fault for entry in entries if isinstance(entry.event, FaultFired))
+    plan = {step.fault.id: step.fault for step in scenario.steps if isinstance(step, FaultStep | InjectStep)}
     return [
-        _unfired(entry.n, entry.event, fired[entry.event.fault])
+        _unfired(entry, entry.event, fired[entry.event.fault], _missed(entries[entry.n :], plan, scenario, entry.event))
         for entry in entries
         if isinstance(entry.event, FaultPlanned) and fired[entry.event.fault] < entry.event.times
     ]
 
 
-def _unfired(n: int, planned: FaultPlanned, fired: int) -> Finding:
+def _missed(after: Sequence[Entry], plan: Mapping[str, Fault], scenario: Scenario, planned: FaultPlanned) -> str:
+    """How many frames came that a fault waits for, so that a wrong number or sender in the scenario is seen."""
+    fault = plan.get(planned.fault)
+    if fault is None or fault.anchor is None:
+        return ""
+    anchor = fault.anchor
+    frames = [entry.event for entry in after if isinstance(entry.event, Frame) and not entry.event.by_lab]
+    types = {frame.msg_id: frame.type for frame in frames}
+    came = [
+        frame
+        for frame in frames
+        if frame.type == anchor.type and anchor.of in (None, types.get(frame.payload.get("ackMsgId")))
+    ]
+    way = "la-to-cp" if anchor.sender in scenario.local_agents else "cp-to-la"
+    this_way = sum(frame.direction == way for frame in came)
+    name = f"{anchor.type} of {anchor.of}" if anchor.of else anchor.type
+    return f"{name} after it was armed: {this_way} that way, {len(came) - this_way} the other way"
+
+
+def _unfired(entry: Entry, planned: FaultPlanned, fired: int, missed: str) -> Finding:
     sentence = f"fault {planned.fault} never fired"
     if fired:
         sentence = f"fault {planned.fault} fired {fired} of {planned.times} times"
@@ -241,6 +297,7 @@ def _unfired(n: int, planned: FaultPlanned, fired: int) -> Finding:
         sentence,
         seen="no further moment came" if fired else "no such moment came",
         due=f"{planned.what} {planned.target}",
-        entries=(n,),
+        near_miss=missed,
+        entries=(entry.n,),
         line=planned.line,
     )

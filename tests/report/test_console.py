@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from lab.journal.events import StepEnded, StepStarted
 from lab.laws.law import Status
 from lab.report.console import FINDINGS_SHOWN, ConsoleReport, PatientConsole
+from lab.report.event_words import LEGEND
+from lab.run.notices import Notice
 from lab.run.runner import RunResult
-from lab.run.verdict import Verdict
-from tests.run.made import context, judged, result, scenario, verdict, violation
+from lab.run.verdict import Finding, Outcome, Verdict
+from tests.run.made import context, entries, frame, judged, result, scenario, verdict, violation
 
 
 def show(
@@ -147,6 +150,51 @@ def test_so_many_broken_promises_are_told_and_the_rest_counted() -> None:
     assert text.count("FAIL  some-law (") == FINDINGS_SHOWN
     assert "… and 3 more broken promises in the report" in text
     assert "a promise broke; the whole story: runs/made/1/report.html" in text
+
+
+def told(*findings: Finding, notices: tuple[Notice, ...] = ()) -> str:
+    console = plain()
+    journal = entries(*[frame(type="job.event", seq=n + 1) for n in range(9)])
+    made = replace(verdict(), outcome=Outcome.FAIL, findings=findings, notices=notices)
+    ConsoleReport(console).result(result(made, Path("runs/made/1"), journal))
+    return text_of(console)
+
+
+def test_the_frames_around_a_finding() -> None:
+    """Below its details; those of the finding are marked."""
+    text = told(Finding(Outcome.FAIL, "some-law", "The promise.", entries=(4,), requirements=("SQ-001",)))
+    lines = text.splitlines()
+    at = lines.index(f"      frames {LEGEND}")
+    assert lines[at - 1] == "      where  journal 4"
+    assert [("▸" in line, line.split("seq ")[1].split(" ")[0]) for line in lines[at + 1 : at + 7]] == [
+        (False, "2"),
+        (False, "3"),
+        (False, "4"),
+        (True, "5"),
+        (False, "6"),
+        (False, "7"),
+    ]
+    assert "      the rules behind a law: lab explain some-law" in text
+
+
+def test_frames_are_told_once_a_law_and_once_an_entry() -> None:
+    """A second party of one law, and a second law of one entry, have them above."""
+    first = Finding(Outcome.FAIL, "some-law", "The promise.", participant="a", entries=(4,))
+    assert told(first, replace(first, participant="b", entries=(6,))).count(LEGEND) == 1
+    assert told(first, replace(first, head="other-law")).count(LEGEND) == 1
+    assert told(first, replace(first, head="other-law", entries=(6,))).count(LEGEND) == 2
+    assert LEGEND not in told(replace(first, entries=()))
+
+
+def test_no_rule_is_named_where_no_law_broke() -> None:
+    """An expectation is the scenario's own."""
+    assert "lab explain" not in told(Finding(Outcome.FAIL, "expectation", "job.q1.runs"))
+
+
+def test_what_is_to_be_known_is_told_before_the_verdict() -> None:
+    """Also of a run that passed."""
+    lines = told(notices=(Notice("mine", "did not end", 4),)).splitlines()
+    assert lines[-3] == "NOTE  mine did not end (journal 4)"
 
 
 def test_a_detail_of_several_lines_is_indented() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -11,6 +12,7 @@ import pytest
 from lab.errors import EnvironmentFault, SutFault
 from lab.laws.law import Status
 from lab.report.junit import junit_text, write_junit
+from lab.run.notices import Notice
 from lab.run.steps import StepFailed
 from lab.run.verdict import Verdict
 from tests.run.made import held, judged, result, scenario, step_entries, verdict, violation
@@ -95,6 +97,14 @@ def test_the_run_itself_is_a_case(reached: Verdict, tag: str | None) -> None:
     case = cases(suite)["run"]
     assert [child.tag for child in case] == ([tag] if tag else [])
     assert case.get("time") == "1.25"
+
+
+def test_what_is_to_be_known_stands_in_the_runs_case() -> None:
+    """It fails nothing."""
+    (suite,) = suites(replace(verdict(), notices=(Notice("mine", "did not end\x00", 4),)))
+    case = cases(suite)["run"]
+    assert [(child.tag, child.text) for child in case] == [("system-out", "mine did not end\ufffd (journal 4)")]
+    assert (suite.get("failures"), suite.get("errors")) == ("0", "0")
 
 
 def test_characters_that_xml_lacks_do_not_break_it() -> None:

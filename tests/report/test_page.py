@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lab.errors import SutFault
 from lab.journal.events import (
+    Agent2Line,
     BodyAnswered,
     FaultFired,
     LinkChanged,
@@ -23,6 +24,8 @@ from lab.journal.events import (
 from lab.laws.law import Status
 from lab.report import page
 from lab.report.page import page_text
+from lab.run.notices import Notice
+from lab.run.verdict import Finding, Outcome
 from tests.run.made import entries, frame, held, judged, result, step_entries, verdict, violation
 
 VOID = {"meta", "br"}
@@ -82,9 +85,10 @@ def test_everything_stands_on_it() -> None:
         "again: lab run x.yaml --seed 7",
         "assign &lt;q1&gt;",
         "its &lt;note&gt;",
+        '<summary class="dim">the frames around it</summary>',
         "← job.assign",
         "seq 2 · ack 1 · kind chat · 10 bytes",
-        "→ content.response [dropped]",
+        '→ content.response</td><td class="dim">dropped · seq 3',
         "chunk 1/2",
         "→ (no frame)",
         "120 bytes · 2 events",
@@ -96,6 +100,52 @@ def test_everything_stands_on_it() -> None:
         assert words in text, words
     assert re.findall(r'<tr id="e(\d+)" class="marked', text) == ["3"]
     assert [text.count(f">{word}</td>") for word in ("held", "broken", "unknown")] == [1, 2, 1]
+
+
+def cases(*made: Finding) -> str:
+    return page_text(result(replace(verdict(JOURNAL), findings=made), Path("x"), JOURNAL))
+
+
+def test_a_promise_stands_there_once_with_all_its_cases() -> None:
+    """Who broke it is told of each where it was not the same one."""
+    first = Finding(Outcome.FAIL, "some-law", "The promise.", "seen one", participant="a", entries=(4,))
+    second = replace(first, seen="seen two", entries=(5,))
+    text = cases(first, second)
+    parsed(text)
+    assert text.count("The promise.") == 1
+    assert "<strong>some-law (a)   The promise.</strong>" in text
+    assert text.count("<dt>seen</dt>") == text.count("<details>") == 2
+    assert "<dt>who</dt>" not in text
+    text = cases(first, replace(second, participant="b"))
+    assert "<strong>some-law   The promise.</strong>" in text
+    assert "<dt>who</dt><dd>a</dd>" in text
+    assert "<dt>who</dt><dd>b</dd>" in text
+
+
+def test_so_many_cases_are_shown() -> None:
+    """The rest is counted; two expectations are two promises."""
+    finding = Finding(Outcome.FAIL, "some-law", "The promise.", "seen this")
+    text = cases(*[finding] * (page.CASES_SHOWN + 3))
+    assert text.count("<dt>seen</dt>") == page.CASES_SHOWN
+    assert "3 further cases are in result.json." in text
+    text = cases(replace(finding, sentence="one"), replace(finding, sentence="two"))
+    assert text.count("<strong>") == 2
+
+
+def test_what_is_to_be_known_stands_on_it() -> None:
+    """Also on the page of a run that passed."""
+    text = page_text(result(replace(verdict(), notices=(Notice("mine", "did not <end>", 4),)), Path("x")))
+    parsed(text)
+    assert "mine did not &lt;end&gt; (journal 4)" in text
+    assert "To be known" not in page_text(result(verdict(), Path("x")))
+
+
+def test_a_row_that_a_finding_names_is_always_there() -> None:
+    """A line of agent2's has none otherwise."""
+    line = Agent2Line("j", 4, "0" * 64, 9, "a.yaml:7")
+    journal = entries(line, line)
+    made = replace(verdict(journal), findings=(Finding(Outcome.FAIL, "some-law", "It.", entries=(1,)),))
+    assert re.findall(r'<tr id="e(\d+)"', page_text(result(made, Path("x"), journal))) == ["1"]
 
 
 def test_nothing_on_it_can_act() -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from lab.laws.law import Status
 from lab.report.result import result_json
 from lab.run.figures import FIGURE_NAMES
+from lab.run.notices import Notice
+from lab.run.verdict import Finding, Outcome
 from tests.run.made import held, judged, result, verdict, violation
 
 
@@ -47,5 +50,16 @@ def test_its_members_and_values(tmp_path: Path) -> None:
         "participant": "local_agent",
         "journal": [1],
         "line": 0,
+        "content": [],
     }
     assert made["findings"][1]["outcome"] == "unknown"
+    assert made["notices"] == []
+
+
+def test_the_places_of_content_and_what_is_to_be_known(tmp_path: Path) -> None:
+    """By name and journal number."""
+    finding = Finding(Outcome.FAIL, "some-law", "It.", content=("event 1 is fixtures/a.yaml:7",))
+    notice = Notice("local_agent", "did not end", 9)
+    made = result_json(result(replace(verdict(), findings=(finding,), notices=(notice,)), tmp_path))
+    assert made["findings"][0]["content"] == ["event 1 is fixtures/a.yaml:7"]
+    assert made["notices"] == [{"participant": "local_agent", "text": "did not end", "journal": 9}]

@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from lab.laws.law import Judged, Status
-from lab.report.words import HEADS, MEANINGS, details, figures_line, headline, laws_line
+from lab.report.words import HEADS, MEANINGS, details, figures_line, headline, laws_line, notice_line
 from lab.run.figures import Figures
+from lab.run.notices import Notice
 from lab.run.verdict import Finding, Outcome
 from tests.run.made import judged, verdict
 
@@ -36,15 +37,30 @@ def test_details_leave_out_what_is_empty() -> None:
     """And put the two places into one line."""
     assert details(Finding(Outcome.FAIL, "step", "it"), "a.yaml") == []
     full = Finding(
-        Outcome.FAIL, "x", "y", "seen", "due", "near", entries=(3, 4), line=24, context="link gateway healed at 2"
+        Outcome.FAIL,
+        "x",
+        "y",
+        "seen",
+        "due",
+        "near",
+        entries=(3, 4),
+        line=24,
+        context="link gateway healed at 2",
+        content=("event 1 is a.yaml:7", "event 2 is a.yaml:9"),
     )
     assert details(full, "a.yaml") == [
         ("seen", "seen"),
         ("due", "due"),
         ("near", "near"),
+        ("text", "event 1 is a.yaml:7\nevent 2 is a.yaml:9"),
         ("where", "journal 3, 4 (link gateway healed at 2) · a.yaml:24"),
     ]
     assert details(Finding(Outcome.FAIL, "x", "y", line=2), "a.yaml") == [("where", "a.yaml:2")]
+
+
+def test_a_notice_in_a_line() -> None:
+    """Whom it is about and where it shows."""
+    assert notice_line(Notice("mine", "did not end", 4)) == "mine did not end (journal 4)"
 
 
 def test_the_laws_in_a_line() -> None:
@@ -60,6 +76,7 @@ def test_the_laws_in_a_line() -> None:
     ("figures", "line"),
     [
         (Figures(frames=3), "3 frames · 0 sent again"),
+        (Figures(frames=1, events=1, pages=1), "1 frame · 1 event in 1 page · 0 sent again"),
         (Figures(frames=3, events=12, pages=2), "3 frames · 12 events in 2 pages · 0 sent again"),
         (Figures(frames=9, retransmissions=1, gateway_retransmissions=2), "9 frames · 3 sent again (1 by the agent)"),
         (Figures(frames=9, resumes=1, resume_seconds=3.14), "9 frames · 0 sent again · resumed in 3.1 s"),

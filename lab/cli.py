@@ -80,6 +80,14 @@ def _settings(values: Sequence[str]) -> dict[str, str]:
     metavar="K=V",
     help=SET_HELP,
 )
+@click.option(
+    "--clock",
+    type=click.Choice(["real", "virtual"]),
+    default="real",
+    show_default=True,
+    help="virtual: simulated network and time, the reference agent only; minutes pass in milliseconds.",
+)
+@click.option("--check-determinism", is_flag=True, help="Run twice on the virtual clock and compare the journals.")
 @click.option("--local-agent", metavar="WHAT", help=AGENT_HELP)
 @click.option(
     "--out",
@@ -95,6 +103,8 @@ def run(
     paths: tuple[Path, ...],
     seed: int | None,
     sets: tuple[str, ...],
+    clock: str,
+    check_determinism: bool,
     local_agent: str | None,
     out: Path,
     junit: Path | None,
@@ -104,7 +114,33 @@ def run(
     """Run scenarios, one after the other, and judge every law in each."""
     from lab.commands.run import RunCommand
 
-    return RunCommand(paths, seed, _settings(sets), local_agent, out, junit, as_json, tags).carry_out()
+    settings = _settings(sets)
+    return RunCommand(
+        paths, seed, settings, local_agent, out, junit, as_json, tags, clock, check_determinism
+    ).carry_out()
+
+
+@cli.command()
+@click.argument("path", type=click.Path(path_type=Path), metavar="SCENARIO")
+@click.option("--runs", type=click.IntRange(1), default=200, show_default=True, help="How many fault plans to try.")
+@click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Begin no further plan after so long.")
+@click.option("--workers", type=click.IntRange(1), help="Processes side by side; by default one for each processor.")
+@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="Seed of the plans and their runs.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("runs/explore"),
+    show_default=True,
+    help="Where scenarios that fail are written.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
+def explore(
+    path: Path, runs: int, minutes: float | None, workers: int | None, seed: int, out: Path, as_json: bool
+) -> ExitStatus:
+    """Try drawn fault plans on a scenario, on the virtual clock, and make small what fails."""
+    from lab.commands.explore import ExploreCommand
+
+    return ExploreCommand(path, runs, minutes, workers or os.cpu_count() or 1, seed, out, as_json).carry_out()
 
 
 @cli.command("list")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from lab.agent2.script import load_script
+from lab.errors import ScenarioError, ScenarioErrors
 from lab.laws import ALL_LAWS
 from lab.run.figures import FIGURE_NAMES
 from lab.scenario.loader import load_scenario
@@ -15,3 +17,15 @@ def load(path: Path, overrides: Mapping[str, str] | None = None) -> Scenario:
     """The scenario in a file; see `load_scenario` for what it raises."""
     laws = [law.id for law in ALL_LAWS]
     return load_scenario(path, known_laws=laws, overrides=overrides, known_figures=FIGURE_NAMES)
+
+
+def check_scripts(scenario: Scenario) -> None:
+    """Read the scripts that a scenario names for agent2; raises `ScenarioErrors` with the first mistake of each."""
+    mistakes = []
+    for path in dict.fromkeys(file for spec in scenario.agent2s.values() for file in spec.scripts.values()):
+        try:
+            load_script(path)
+        except ScenarioError as error:
+            mistakes.append(error)
+    if mistakes:
+        raise ScenarioErrors(tuple(mistakes))

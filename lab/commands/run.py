@@ -15,18 +15,21 @@ from pathlib import Path
 
 from rich.text import Text
 
-from lab.commands.loading import load
+from lab.commands.loading import check_scripts, load
 from lab.errors import EnvironmentFault, ExitStatus, UsageError
 from lab.private_files import write_private
 from lab.report.console import ConsoleReport, PatientConsole
 from lab.report.junit import junit_text, write_junit
 from lab.report.page import page_text
 from lab.report.result import result_json
+from lab.report.words import HEADS
 from lab.run.agents import ATTACH, REFERENCE, profile_of
 from lab.run.interrupts import held_back
-from lab.run.runner import RunOptions, RunResult, check_requires, run_scenario
+from lab.run.runner import RunOptions, RunResult, check_process_faults, check_requires, run_scenario
+from lab.run.virtual import check_repeated, check_virtual
 from lab.scenario.loader import find_scenarios, project_root, resolved_yaml
 from lab.scenario.model import Scenario
+from lab.sim.run import run_virtual
 from lab.sut.launch import variable_of
 
 BLANK_PREFIX = "sut."
@@ -55,25 +58,30 @@ class RunCommand:
     junit: Path | None
     as_json: bool
     tags: Sequence[str] = ()
+    clock: str = "real"
+    check_determinism: bool = False
 
     def carry_out(self) -> ExitStatus:
         """Run everything. Raises `UsageError` before the first run if any scenario or option is wrong."""
+        self._check_clock()
         scenarios = self._chosen([self._load(path) for path in find_scenarios(self.paths)])
         self._check_junit()
         console = PatientConsole(stderr=self.as_json, quiet=self.as_json)
         results: list[RunResult] = []
+        unwritten: list[EnvironmentFault] = []
         for number, scenario in enumerate(scenarios):
             if number:
                 console.say(Text())
-            results.append(self._one(scenario, ConsoleReport(console)))
-            if results[-1].interrupted:
+            results.append(self._one(scenario, ConsoleReport(console, self.clock), unwritten))
+            if results[-1].interrupted or unwritten:
                 break
         statuses = [result.verdict.outcome.exit_status for result in results]
         statuses += [ExitStatus.INTERRUPTED] if results[-1].interrupted else []
         worst = next(status for status in SEVERITY if status in statuses)
-        self._tell(results, worst, console)
-        if console.failure is not None:
-            raise EnvironmentFault(f"the output could not be written: {console.failure.strerror}.")
+        unwritten += self._tell(results, worst, console)
+        if unwritten:
+            # Exit status 3, because whoever reads the files must not take them for the whole; the verdict all the same.
+            raise EnvironmentFault(f"{unwritten[0]} {_verdicts(results)}")
         return worst
 
     def _chosen(self, scenarios: Sequence[Scenario]) -> Sequence[Scenario]:
@@ -95,8 +103,12 @@ class RunCommand:
 
     def _load(self, path: Path) -> Scenario:
         scenario = load(path, self._overrides)
+        check_scripts(scenario)
         uses = [self.local_agent] if self.local_agent is not None else [s.use for s in scenario.local_agents.values()]
         check_requires(scenario, self.local_agent)
+        check_process_faults(scenario, self.local_agent)
+        if self.clock == "virtual":
+            check_virtual(scenario, self.local_agent)
         for use in uses:
             if use not in (REFERENCE, ATTACH):
                 profile_of(use, _profiles(path))
@@ -106,7 +118,7 @@ class RunCommand:
     def _overrides(self) -> dict[str, str]:
         return {name: value for name, value in self.settings.items() if not name.startswith(BLANK_PREFIX)}
 
-    def _one(self, scenario: Scenario, report: ConsoleReport) -> RunResult:
+    def _one(self, scenario: Scenario, report: ConsoleReport, unwritten: list[EnvironmentFault]) -> RunResult:
         def show(text: str) -> None:
             report.pause()
             sys.stderr.write(text)
@@ -124,15 +136,30 @@ class RunCommand:
             profiles=_profiles(scenario.file),
             repeat_command=self._again(scenario, seed),
             resolved=resolved_yaml(scenario.file, self._overrides),
+            clock=self.clock,
             show=show,
         )
-        result = asyncio.run(run_scenario(scenario, options, report.listen))
+        result = self._run(scenario, options, report)
         with held_back() as late:
             try:
                 _write_views(result)
+            except EnvironmentFault as fault:
+                unwritten.append(fault)
             finally:
                 report.result(result)
         return replace(result, interrupted=result.interrupted or late.came)
+
+    def _run(self, scenario: Scenario, options: RunOptions, report: ConsoleReport) -> RunResult:
+        if self.clock == "real":
+            return asyncio.run(run_scenario(scenario, options, report.listen))
+        result = run_virtual(lambda: run_scenario(scenario, options, report.listen), options.seed)
+        if self.check_determinism and not result.interrupted:
+            check_repeated(scenario, options, result)
+        return result
+
+    def _check_clock(self) -> None:
+        if self.check_determinism and self.clock != "virtual":
+            raise UsageError("--check-determinism needs --clock virtual: on the real clock no two runs are alike.")
 
     def _seed_of(self, scenario: Scenario) -> int:
         """The command line's, the scenario's, or a fresh one, which the run then tells."""
@@ -142,6 +169,8 @@ class RunCommand:
 
     def _again(self, scenario: Scenario, seed: int) -> str:
         words = ["lab", "run", str(scenario.file), "--seed", str(seed)]
+        if self.clock != "real":
+            words += ["--clock", self.clock]
         if self.local_agent is not None:
             words += ["--local-agent", self.local_agent]
         for name, value in self._overrides.items():
@@ -156,14 +185,30 @@ class RunCommand:
     def _is_blank(name: str) -> bool:
         return name.startswith(BLANK_PREFIX)
 
-    def _tell(self, results: Sequence[RunResult], worst: ExitStatus, console: PatientConsole) -> None:
-        if self.junit is not None:
-            write_junit(self.junit, results)
+    def _tell(self, results: Sequence[RunResult], worst: ExitStatus, console: PatientConsole) -> list[EnvironmentFault]:
+        """What is said of all runs together; what of it could not be written."""
+        unwritten = []
         if self.as_json:
-            print(json.dumps({"exitStatus": int(worst), "runs": [result_json(result) for result in results]}, indent=2))
+            console = PatientConsole()
+            told = {"exitStatus": int(worst), "runs": [result_json(result) for result in results]}
+            console.say(Text(json.dumps(told, indent=2)))
         elif len(results) > 1:
             held = sum(result.verdict.outcome.exit_status is ExitStatus.HELD for result in results)
             console.say(Text(f"\n{held} of {len(results)} scenarios passed"))
+        if console.failure is not None:
+            unwritten.append(EnvironmentFault(f"the output could not be written: {console.failure.strerror}."))
+        if self.junit is not None:
+            try:
+                write_junit(self.junit, results)
+            except EnvironmentFault as fault:
+                unwritten.append(fault)
+        return unwritten
+
+
+def _verdicts(results: Sequence[RunResult]) -> str:
+    """What each run came to, in a sentence."""
+    told = [f"{one.scenario.name} {HEADS[one.verdict.outcome]} ({one.folder})" for one in results]
+    return f"The verdict stands: {', '.join(told)}."
 
 
 def _profiles(scenario_file: Path) -> Path:

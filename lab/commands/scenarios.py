@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from lab.agent2.script import load_script
-from lab.commands.loading import load
+from lab.commands.loading import check_scripts, load
 from lab.errors import ExitStatus, ScenarioErrors, UsageError
 from lab.scenario.loader import find_scenarios
 
@@ -36,18 +35,12 @@ def list_command(paths: Sequence[Path], as_json: bool) -> ExitStatus:
 def _mistakes(path: Path) -> list[str]:
     """Every mistake of a scenario; those of agent2's scripts once the scenario itself is sound."""
     try:
-        scenario = load(path)
+        check_scripts(load(path))
     except ScenarioErrors as errors:
         return [str(error) for error in errors.errors]
     except UsageError as error:
         return [str(error)]
-    found = []
-    for script in dict.fromkeys(file for spec in scenario.agent2s.values() for file in spec.scripts.values()):
-        try:
-            load_script(script)
-        except UsageError as error:
-            found.append(str(error))
-    return found
+    return []
 
 
 def validate_command(paths: Sequence[Path], as_json: bool) -> ExitStatus:

@@ -27,29 +27,49 @@ class Marker:
         return f"{self.id} at {self.file}:{self.line}"
 
 
-def markers_in(source: str, filename: str) -> list[Marker]:
+def markers_in(source: str, filename: str, *, collected: bool = True) -> list[Marker]:
     """Every requirement id that the test module's markers name, in source order.
 
     Read are decorators of tests and test classes, `pytestmark`, and `marks=` of `pytest.param`. Ids are string
     literals. A function that makes a `pytest.param` may pass on ids that it is given, as `req(ids)` or
-    `req(*ids.split())`; then its calls in the module hold the literals. Raises ContractError for source that does
+    `req(*ids.split())`; then its calls in the module hold the literals. Of a module that pytest does not collect, whose
+    cases a test module imports, only `marks=` is read. Raises ContractError for source that does
     not parse, a marker whose ids are not such literals, and a marker that stands where pytest does not read it.
     """
+    return sorted(_Module(_tree(source, filename), filename, collected).markers(), key=lambda marker: marker.line)
+
+
+def imports_of(source: str, filename: str) -> set[str]:
+    """Full names of the modules that a module may import; what `from a import b` takes counts as a module too.
+
+    Raises ContractError for source that does not parse.
+    """
+    names: set[str] = set()
+    for node in ast.walk(_tree(source, filename)):
+        match node:
+            case ast.Import(names=aliases):
+                names.update(alias.name for alias in aliases)
+            case ast.ImportFrom(module=str(module), names=aliases, level=0):
+                names.update([module, *(f"{module}.{alias.name}" for alias in aliases)])
+    return names
+
+
+def _tree(source: str, filename: str) -> ast.Module:
     try:
-        tree = ast.parse(source, filename)
+        return ast.parse(source, filename)
     except (SyntaxError, ValueError) as error:
         raise ContractError(f"{filename}: cannot be read as Python: {error}") from error
-    return sorted(_Module(tree, filename).markers(), key=lambda marker: marker.line)
 
 
 @dataclass(frozen=True)
 class _Module:
     tree: ast.Module
     filename: str
+    collected: bool
 
     def markers(self) -> Iterator[Marker]:
         makers = {id(call.func): (call, maker) for maker in self._case_makers() for call in _req_calls_below(maker)}
-        read = {id(call.func): call for node in ast.walk(self.tree) for call in _read_by_pytest(node)}
+        read = {id(call.func): call for node in ast.walk(self.tree) for call in self._read(node)}
         for node in ast.walk(self.tree):
             if not isinstance(node, ast.Attribute) or not _is_req(node):
                 continue
@@ -63,6 +83,9 @@ class _Module:
                     "a req marker that pytest does not read; call it with its ids as decorator of a test or test "
                     "class, in pytestmark, or in marks= of pytest.param",
                 )
+
+    def _read(self, node: ast.AST) -> Iterator[ast.Call]:
+        return _read_by_pytest(node) if self.collected else _req_calls(_marks_of_param(node))
 
     def _case_makers(self) -> Iterator[ast.FunctionDef]:
         for node in self.tree.body:

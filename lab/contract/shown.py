@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from lab.contract.markers import Marker, markers_in
+from lab.contract.markers import Marker, imports_of, markers_in
 from lab.errors import ContractError
 
 SHOWN_FILE: Final = "shown.txt"
@@ -21,12 +21,24 @@ def default_tests_folder() -> Path:
 def read_markers(tests: Path) -> list[Marker]:
     """The markers of every test module (`test_*.py`) below the folder; names are relative to the folder's parent.
 
-    Raises ContractError for a folder without tests and for what `markers_in` refuses.
+    The cases of a test may lie in a module beside it: those that test modules import are read too. Raises
+    ContractError for a folder without tests and for what `markers_in` refuses.
     """
     files = sorted(tests.rglob("test_*.py"))
     if not files:
         raise ContractError(f"{tests}: no test modules (test_*.py) here; coverage is counted in the project's tree")
-    return [marker for file in files for marker in markers_in(_text(file), str(file.relative_to(tests.parent)))]
+    texts = {file: _text(file) for file in files}
+    names = sorted({name for file, text in texts.items() for name in imports_of(text, _name(file, tests))})
+    cases = [tests.parent / f"{name.replace('.', '/')}.py" for name in names if name.startswith(f"{tests.name}.")]
+    found = [marker for file, text in texts.items() for marker in markers_in(text, _name(file, tests))]
+    for file in cases:
+        if file.is_file() and file not in texts:
+            found.extend(markers_in(_text(file), _name(file, tests), collected=False))
+    return found
+
+
+def _name(file: Path, tests: Path) -> str:
+    return str(file.relative_to(tests.parent))
 
 
 def read_shown(file: Path) -> tuple[str, ...]:

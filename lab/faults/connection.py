@@ -38,6 +38,8 @@ class LinkConnectionState:
     down_bytes: int
     up_held: int
     down_held: int
+    client_ended: bool = False
+    """Whether the client has sent its FIN, or is gone."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,7 @@ class Connection:
             down_bytes=self.down.forwarded,
             up_held=self.up.pending,
             down_held=self.down.pending,
+            client_ended=self.client.ended,
         )
 
     def pipe(self, direction: Direction) -> Pipe:
@@ -193,6 +196,11 @@ class Side(asyncio.BufferedProtocol):
         self.outbound = outbound
         self.transport: asyncio.Transport | None = None
         self.local: tuple[str, int] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether its peer has sent FIN, or was there and is gone."""
+        return self._heard_eof or (self.local is not None and self.transport is None)
 
     # What the transport calls
 

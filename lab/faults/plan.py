@@ -20,6 +20,7 @@ class Acts(StrEnum):
     FRAME = "frame"
     SOCKET = "socket"
     SERVICE = "service"
+    PROCESS = "process"
 
 
 @dataclass(frozen=True)
@@ -32,23 +33,64 @@ class FaultKind:
     lasting: bool
     """Whether it holds for a while (`for:`), as against happening once."""
     excuses: tuple[tuple[str, str], ...] = ()
+    durations: tuple[float, ...] = ()
+    """Seconds that it may last when a plan is drawn; none for a kind that happens once."""
+    delays: tuple[float, ...] = ()
+    """Seconds of delay that may be drawn for it."""
+    times: tuple[int, ...] = (1,)
+    """How many frames it may strike when a plan is drawn."""
+    signed_only: bool = False
+    """Whether it strikes frames that bear a signature alone."""
+    masked: bool = True
+    """Whether a caller sees nothing of it while every promise is kept; only for what strikes the way to a gateway."""
+    forgets: bool = False
+    """Whether jobs that run may never be heard of again."""
+    drawn: bool = True
+    """Whether plans are drawn with it; not where it would say nothing of its own, or needs more than a moment."""
 
 
 _KINDS = (
-    FaultKind("cut", Acts.LINK, "close every connection (FIN) and refuse new ones until healed", lasting=True),
+    FaultKind(
+        "cut",
+        Acts.LINK,
+        "close every connection (FIN) and refuse new ones until healed",
+        lasting=True,
+        durations=(0.1, 1.0, 3.0, 12.0, 40.0),
+    ),
     FaultKind("reset", Acts.LINK, "reset every live connection (RST); new ones are accepted", lasting=False),
-    FaultKind("delay", Acts.LINK, "hold all bytes back for a time, in each direction", lasting=True),
-    FaultKind("heal", Acts.LINK, "end every fault on the link", lasting=False),
-    FaultKind("move", Acts.LINK, "close every connection (FIN) and lead new ones to another gateway", lasting=False),
-    FaultKind("drop", Acts.FRAME, "lose the frame", lasting=False),
+    FaultKind(
+        "delay",
+        Acts.LINK,
+        "hold all bytes back for a time, in each direction",
+        lasting=True,
+        durations=(1.0, 5.0, 20.0),
+        delays=(0.05, 0.4, 2.0),
+    ),
+    FaultKind("heal", Acts.LINK, "end every fault on the link", lasting=False, drawn=False),
+    FaultKind(
+        "move",
+        Acts.LINK,
+        "close every connection (FIN) and lead new ones to another gateway",
+        lasting=False,
+        drawn=False,
+    ),
+    FaultKind("drop", Acts.FRAME, "lose the frame", lasting=False, times=(1, 1, 2, 4)),
     FaultKind("duplicate", Acts.FRAME, "deliver the frame twice", lasting=False),
-    FaultKind("hold", Acts.FRAME, "deliver the frame later; those behind it pass it", lasting=True),
+    FaultKind(
+        "hold",
+        Acts.FRAME,
+        "deliver the frame later; those behind it pass it",
+        lasting=True,
+        durations=(0.05, 1.0, 6.0),
+    ),
     FaultKind(
         "tamper",
         Acts.FRAME,
         "break the frame's signature, so that it does not verify",
         lasting=False,
         excuses=(("gateway-frames-signed", "gateway"),),
+        signed_only=True,
+        masked=False,
     ),
     FaultKind(
         "inject",
@@ -56,9 +98,29 @@ _KINDS = (
         "have the gateway send a message of its own making",
         lasting=False,
         excuses=(("gateway-frames-valid", "gateway"),),
+        drawn=False,
     ),
     FaultKind(
-        "crash", Acts.SERVICE, "die as a process does: connections torn, nobody there, jobs forgotten", lasting=True
+        "crash",
+        Acts.SERVICE,
+        "die as a process does: connections torn, nobody there, jobs forgotten",
+        lasting=True,
+        durations=(0.5, 2.0, 8.0),
+    ),
+    FaultKind(
+        "kill",
+        Acts.PROCESS,
+        "end the program at once, as a power cut does, and start it again; it knows what it had on disk",
+        lasting=True,
+        durations=(0.1, 2.0, 20.0),
+        forgets=True,
+    ),
+    FaultKind(
+        "pause",
+        Acts.PROCESS,
+        "stop the program where it is; it goes on as if nothing had been",
+        lasting=True,
+        durations=(0.5, 5.0, 25.0),
     ),
 )
 
@@ -118,6 +180,8 @@ class Fault:
     """The gateway that `move` leads the link to."""
     service: str | None = None
     """The double that a service fault acts on."""
+    process: str | None = None
+    """The local agent that a process fault acts on."""
     line: int = 0
 
     @property
@@ -132,6 +196,8 @@ class Fault:
             return f"link {self.link}"
         if self.service is not None:
             return f"service {self.service}"
+        if self.process is not None:
+            return f"local agent {self.process}"
         if self.socket is not None:
             return self.socket
         if self.anchor is None:

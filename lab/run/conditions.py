@@ -81,7 +81,7 @@ class Conditions:
         match event:
             case FaultFired():
                 self._fired[event.fault] = None
-            case Frame() if event.direction == "la-to-cp":
+            case Frame() if event.direction == "la-to-cp" and not event.by_lab:
                 self._take_frame(event)
             case SessionChanged() if event.agent in self._states:
                 self._states[event.agent].append(event.state)

@@ -23,6 +23,7 @@ from lab.journal.events import (
     ConversationOpened,
     Frame,
     JobAssigned,
+    StreamOver,
     StreamPage,
     digest,
 )
@@ -41,6 +42,9 @@ CANARY_ROOM = 4000
 
 RETRIED_CODES = frozenset({"timeout", "agent_offline", "rate_limited"})
 """A page that failed so is asked for again with the last known cursor (CP-027)."""
+
+PATIENT_CODES = RETRIED_CODES | {"unauthorized"}
+"""As RETRIED_CODES, for a patient caller: a request whose signature a fault broke is lost, the next one is not."""
 
 RETRY_SECONDS = 0.25
 """Wait before a page is asked for again, so that an agent that is ready and refuses is not overrun."""
@@ -103,6 +107,7 @@ class Driver:
         self._identity = identity
         self._gateways = gateways
         self._ids = ctx.draws("driver", "ids")
+        self._retried = PATIENT_CODES if scenario.patient else RETRIED_CODES
         self.jobs: dict[str, Assigned] = {}
         self._sessions: dict[str, ConversationView] = {}
         self._openings: list[asyncio.Task[None]] = []
@@ -128,7 +133,7 @@ class Driver:
         agent = self._scenario.local_agents[step.to]
         gateway = self._gateway_of(agent)
         agent_id = self._identity.agents[agent.name].agent_id
-        inputs = tuple(self._with_canary(text) for text in step.inputs)
+        inputs = tuple(self._with_canary(self._identity.filled(text)) for text in step.inputs)
         order = Order(self._ids.uuid(), step.kind, inputs, step.options, step.llm, step.incident)
         self._ctx.journal.record("driver", _assigned(order, step.job, agent.name))
         try:
@@ -183,6 +188,7 @@ class Driver:
         try:
             while not assigned.follower.done:
                 await self._one_page(assigned)
+            self._ctx.journal.record("driver", StreamOver(assigned.job.job_id))
         except asyncio.CancelledError:
             raise
         except (RemoteError, BadPage) as failure:
@@ -198,7 +204,7 @@ class Driver:
             fresh = follower.take(answer.body)
             page = StreamPage(assigned.job.job_id, follower.pages, fresh, len(follower.events), follower.done)
             self._ctx.journal.record("driver", page)
-        elif answer.status == "error" and answer.code in RETRIED_CODES:
+        elif answer.status == "error" and answer.code in self._retried:
             await asyncio.sleep(RETRY_SECONDS)
             await self._until_ready(assigned)
         else:
@@ -239,6 +245,10 @@ class Driver:
 
     async def _session(self, assigned: Assigned) -> ConversationView:
         answer = await self._content(assigned, "chat.session", assigned.job.conversation_id)
+        while self._scenario.patient and answer.code in self._retried:
+            await asyncio.sleep(RETRY_SECONDS)
+            await self._until_ready(assigned)
+            answer = await self._content(assigned, "chat.session", assigned.job.conversation_id)
         if answer.status != "ok":
             raise ConversationFailed(f"chat.session was answered {_words(answer)}")
         view = _session_view_untrusted(answer.body)
@@ -345,6 +355,7 @@ def _job_view(assigned: Assigned, entries: list[Entry]) -> JobView:
         str(entry.event.payload.get("status"))
         for entry in entries
         if isinstance(entry.event, Frame)
+        and not entry.event.by_lab
         and entry.event.type == "ack"
         and entry.event.direction == "la-to-cp"
         and entry.event.payload.get("ackMsgId") in assigns

@@ -44,7 +44,7 @@ def figures_of(entries: Iterable[Entry]) -> Figures:
     for entry in entries:
         event = entry.event
         match event:
-            case Frame() if event.fate != "copied":
+            case Frame() if not event.by_lab:
                 figures.frames += 1
                 _count_frame(figures, event, seen)
             case StreamPage():

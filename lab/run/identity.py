@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nacl.signing import SigningKey
 
+from lab.agent2.beats import CANARY
 from lab.context import RunContext
 from lab.protocol.signing import Signer
 
@@ -42,6 +43,15 @@ class Identity:
         """What must be masked wherever a SUT's own words are kept."""
         tokens = (*(agent.gateway_token for agent in self.agents.values()), *self.agent2_tokens.values())
         return (*tokens, *self.canaries.values())
+
+    def filled(self, text: str) -> str:
+        """An input with the value of each key in the place of `{canary:NAME}`; one that nobody drew stays as it is."""
+        return CANARY.sub(lambda match: self.canaries.get(match[1], match[0]), text)
+
+
+def keys_named_in(texts: Iterable[str]) -> list[str]:
+    """The names of the keys that inputs take at run time."""
+    return [name for text in texts for name in CANARY.findall(text)]
 
 
 def draw_identity(

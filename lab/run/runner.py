@@ -22,17 +22,20 @@ from lab.journal.writer import Entry, Journal
 from lab.laws import judge_all
 from lab.private_files import write_private
 from lab.protocol.contract import default_contract_folder
-from lab.run.agents import REFERENCE, SutChoice, how
+from lab.run.agents import ATTACH, REFERENCE, SutChoice, how
 from lab.run.defects import RunJournal, noting_defects
 from lab.run.driver import Driver
 from lab.run.expectations import Held, judge_expectation
 from lab.run.figures import figures_of
 from lab.run.folder import make_run_folder
 from lab.run.interrupts import Interrupts
+from lab.run.script_places import read_places
 from lab.run.steps import StepFailed, StepRunner
 from lab.run.verdict import Verdict, reach_verdict
 from lab.run.world import World, build_world
-from lab.scenario.model import Scenario
+from lab.scenario.model import FaultStep, Scenario
+from lab.sim.guards import SimulationStopped
+from lab.sim.loop import SimLoop
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ class RunOptions:
     repeat_command: str = ""
     resolved: str = ""
     """The scenario's text as it is run."""
+    clock: str = "real"
+    """Which clock the loop is on: real or virtual."""
     show: Callable[[str], None] = print
     """Tells the user what he must have to start an attached agent."""
 
@@ -60,7 +65,10 @@ class RunResult:
     folder: Path
     verdict: Verdict
     entries: list[Entry]
+    clock: str
     seconds: float
+    """By the run's own clock."""
+    wall_seconds: float
     repeat_command: str
     versions: Mapping[str, str]
     defects: tuple[BaseException, ...] = ()
@@ -72,12 +80,12 @@ class RunResult:
 async def run_scenario(
     scenario: Scenario, options: RunOptions, listen: Callable[[Scenario, int, Journal], None]
 ) -> RunResult:
-    """Run a scenario on the real clock. `listen` gets the journal before anything is in it.
+    """Run a scenario on the running loop, whichever clock that has. `listen` gets the journal before anything is in it.
 
     Raises `UsageError` and `EnvironmentFault` for what is wrong before it begins; later failures are in the verdict.
     """
     interrupts = Interrupts()
-    seed = options.seed
+    seed, began = options.seed, time.perf_counter()
     started = datetime.now(UTC)
     folder = make_run_folder(options.out, scenario.name, started.strftime("%Y%m%dT%H%M%SZ"), seed)
     write_private(folder / "scenario.yaml", options.resolved)
@@ -91,7 +99,7 @@ async def run_scenario(
     choice = SutChoice(options.local_agent, options.blanks, options.profiles, logs, options.show)
     run = _Run(ctx, scenario, choice)
     with noting_defects(ctx, logs / "lab.log"):
-        stop, interrupted = await run.carry_out(_run_started(scenario, seed, clock), interrupts)
+        stop, interrupted = await run.carry_out(_run_started(scenario, seed, options.clock, clock), interrupts)
     verdict = run.judge(stop, interrupted)
     journal.close()
     await asyncio.sleep(0)  # so that an interrupt that came while the laws were judged is known
@@ -102,7 +110,9 @@ async def run_scenario(
         folder,
         verdict,
         journal.entries,
+        options.clock,
         clock.now(),
+        time.perf_counter() - began,
         options.repeat_command,
         _versions(),
         defects,
@@ -127,10 +137,10 @@ def _defects(ctx: RunContext, stop: BaseException | None) -> tuple[BaseException
     return tuple(own.values())
 
 
-def _run_started(scenario: Scenario, seed: int, clock: Clock) -> RunStarted:
+def _run_started(scenario: Scenario, seed: int, kind: str, clock: Clock) -> RunStarted:
     revisions = ",".join(dict.fromkeys(gateway.revision for gateway in scenario.gateways.values()))
     return RunStarted(
-        JOURNAL_VERSION, scenario.name, scenario.about, seed, "real", clock.epoch_ms, lab.__version__, revisions
+        JOURNAL_VERSION, scenario.name, scenario.about, seed, kind, clock.epoch_ms, lab.__version__, revisions
     )
 
 
@@ -141,6 +151,20 @@ def _versions() -> dict[str, str]:
         "platform": f"{sys.platform} {platform.machine()}",
         "pid": str(os.getpid()),
     }
+
+
+def _when_stopped(steps: asyncio.Task[None]) -> list[SimulationStopped]:
+    """Let a guard of the simulation end the steps, so that the world is ended and the run judged; why it did."""
+    why: list[SimulationStopped] = []
+
+    def end(error: SimulationStopped) -> None:
+        why.append(error)
+        steps.cancel()
+
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, SimLoop):
+        loop.selector.stopping = end
+    return why
 
 
 class _Run:
@@ -155,12 +179,14 @@ class _Run:
         self._ctx.journal.record("run", started)
         steps = asyncio.get_running_loop().create_task(self._steps(), name="steps")
         interrupts.watch(steps)
+        stopped = _when_stopped(steps)
         stop: BaseException | None = None
         try:
             await steps
         except asyncio.CancelledError:
-            if not interrupts.came:
+            if not interrupts.came and not stopped:
                 raise
+            stop = stopped[0] if stopped else None
         except Exception as error:  # noqa: BLE001  every failure becomes part of the verdict
             stop = error
         interrupted = interrupts.came
@@ -216,8 +242,27 @@ class _Run:
         """The verdict over the journal as it is now."""
         entries = self._ctx.journal.entries
         return reach_verdict(
-            entries, self._scenario, judge_all(entries), self._held, figures_of(entries), stop, interrupted
+            entries,
+            self._scenario,
+            judge_all(entries),
+            self._held,
+            figures_of(entries),
+            stop,
+            interrupted,
+            read_places(entries, self._scenario),
         )
+
+
+def check_process_faults(scenario: Scenario, use: str | None) -> None:
+    """Raises `UsageError` for a scenario with a fault of a program that is not the lab's to strike."""
+    for step in scenario.steps:
+        if not isinstance(step, FaultStep) or step.fault.process is None:
+            continue
+        if (use or scenario.local_agents[step.fault.process].use) == ATTACH:
+            raise UsageError(
+                f"{scenario.file}:{step.line}: `{step.fault.kind}` of {step.fault.process}: an attached agent is not "
+                f"the lab's to {step.fault.kind}."
+            )
 
 
 def check_requires(scenario: Scenario, use: str | None) -> None:

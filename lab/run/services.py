@@ -21,12 +21,16 @@ class ServiceFaults:
         self._agent2s = agent2s
         self._over = asyncio.Event()
         self._returns: list[asyncio.Task[None]] = []
+        self._down: dict[str, int] = {}
+        """How many faults keep each service down."""
 
     async def strike(self, fault: Fault) -> None:
         """Make a fault happen now; returns once the service is gone."""
         if fault.kind != "crash":
             raise MisuseError(f"{fault.kind} is no fault of a service")
-        agent2 = self._agent2s[fault.service or ""]
+        name = fault.service or ""
+        agent2 = self._agent2s[name]
+        self._down[name] = self._down.get(name, 0) + 1
         self._ctx.journal.record("faults", FaultFired(fault.id, fault.kind, fault.target))
         await agent2.crash()
         if fault.seconds is not None:
@@ -39,10 +43,13 @@ class ServiceFaults:
                 await self._over.wait()
         if self._over.is_set():
             return
-        try:
-            await agent2.start()
-        except Exception as error:  # noqa: BLE001  a port lost to another program ends the run, with its name
-            self._ctx.fail(error)
+        name = fault.service or ""
+        self._down[name] -= 1
+        if not self._down[name]:
+            try:
+                await agent2.start()
+            except Exception as error:  # noqa: BLE001  a port lost to another program ends the run, with its name
+                self._ctx.fail(error)
         self._ctx.journal.record("faults", FaultEnded(fault.id))
 
     async def close(self) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from lab.agent2.engine import Engine
-from lab.agent2.script import load_script
+from lab.agent2.script import Script, load_script
 from lab.agent2.server import Agent2Server
 from lab.context import RunContext
 from lab.errors import EnvironmentFault
@@ -19,17 +20,24 @@ from lab.faults.link import Link
 from lab.gateway.core import GatewayCore
 from lab.gateway.jobs import Job
 from lab.gateway.server import GatewayServer
-from lab.journal.events import ParticipantDeclared
-from lab.protocol.contract import Contract
+from lab.journal.events import ParticipantDeclared, SecretsDrawn
+from lab.protocol.contract import contract_of
 from lab.protocol.gateway_side import GatewayPolicy
-from lab.run.agents import Surroundings, Sut, SutChoice, how, make_sut, start_all
+from lab.run.aftermath import look_back
+from lab.run.agents import REFERENCE, SutChoice, how, make_sut, start_all, use_of
 from lab.run.ending import Part, close_all
-from lab.run.identity import WORKSPACE_ID, Identity, draw_identity
+from lab.run.identity import WORKSPACE_ID, Identity, draw_identity, keys_named_in
 from lab.run.link_faults import LinkFaults
+from lab.run.processes import ProcessFaults
 from lab.run.services import ServiceFaults
-from lab.scenario.model import Agent2Spec, GatewaySpec, LocalAgentSpec, Scenario
+from lab.run.suts import Surroundings, Sut
+from lab.scenario.model import Agent2Spec, AssignStep, GatewaySpec, LocalAgentSpec, Scenario
+from lab.sim.loop import SimLoop
 from lab.tap.content import ContentTap
 from lab.tap.frames import FrameTap
+
+ANNOUNCED_HOMES = Path("/lab/agents")
+"""Where reference agents say that their homes are."""
 
 CLOSING_SECONDS = 20.0
 """What ending the world may take before the run says that something hangs."""
@@ -47,6 +55,9 @@ class World:
     suts: dict[str, Sut]
     faults: LinkFaults
     services: ServiceFaults
+    processes: ProcessFaults
+    workspaces: dict[str, Path]
+    """What each agent calls its workspace."""
     scratch: Path
     """Folder of what must not lie in the run's own: homes, state, workspaces."""
 
@@ -79,13 +90,15 @@ class World:
         """End SUTs first; a failing part does not spare the others."""
         self.faults.close()
         await self.services.close()
+        await self.processes.close()
         parts: tuple[Part, ...] = (
-            *self.suts.values(),
             *self.links.values(),
             *self.gateways.values(),
             *self.agent2s.values(),
         )
-        errors = await close_all(parts)
+        errors = await close_all(self.suts.values())
+        await look_back(self.ctx, self.suts.values(), self.links.values(), self.identity.canaries)
+        errors += await close_all(parts)
         shutil.rmtree(self.scratch, ignore_errors=True)
         for further in errors[1:]:
             self.ctx.fail(further)
@@ -109,13 +122,19 @@ async def build_world(ctx: RunContext, scenario: Scenario, contract_folder: Path
     links: dict[str, Link] = {}
     link_faults = LinkFaults(ctx, links, lambda name: gateways[name].address)
     services = ServiceFaults(ctx, agent2s)
-    world = World(ctx, identity, gateways, agent2s, links, {}, link_faults, services, scratch)
+    suts: dict[str, Sut] = {}
+    processes = ProcessFaults(ctx, suts)
+    world = World(ctx, identity, gateways, agent2s, links, suts, link_faults, services, processes, {}, scratch)
     try:
         # Scripts and workspaces first: they bring canaries, which every tap must know.
         for name in scenario.local_agents:
             workspace = scratch / name / "workspace"
             workspace.mkdir(parents=True, mode=0o700)
-            identity.canaries[f"workspace-path.{name}"] = str(workspace)
+            # One seed gives one journal wherever the run lies, so the reference calls its workspace by a fixed name.
+            fixed = builder.use_of(name) == REFERENCE
+            world.workspaces[name] = ANNOUNCED_HOMES / name / "workspace" if fixed else workspace
+            identity.canaries[f"workspace-path.{name}"] = str(world.workspaces[name])
+        builder.read_scripts()
         for agent2_spec in scenario.agent2s.values():
             agent2s[agent2_spec.name] = builder.agent2(agent2_spec)
         for gateway_spec in scenario.gateways.values():
@@ -150,24 +169,33 @@ class _Builder:
         self._scenario = scenario
         self._contract_folder = contract_folder
         self._choice = choice
+        self._simulated = isinstance(asyncio.get_running_loop(), SimLoop)
         self._identity = identity
-        self._contracts: dict[str, Contract] = {}
         self._jobs: dict[str, dict[str, Job]] = {}
         """The jobs of each gateway, which its instances share."""
-
-    def _contract(self, revision: str) -> Contract:
-        if revision not in self._contracts:
-            self._contracts[revision] = Contract.load(self._contract_folder, revision)
-        return self._contracts[revision]
+        self._scripts: dict[str, dict[str, Script]] = {}
 
     def _declare(self, name: str, role: str, kind: str, **facts: object) -> None:
         self._ctx.journal.record("run", ParticipantDeclared(name, role, kind, facts))
 
+    def read_scripts(self) -> None:
+        """Read the scripts, draw the keys that they and inputs name, and tell the journal which canaries these are."""
+        for spec in self._scenario.agent2s.values():
+            self._scripts[spec.name] = {kind: load_script(path) for kind, path in spec.scripts.items()}
+        scripts = [script for scripts in self._scripts.values() for script in scripts.values()]
+        inputs = [text for step in self._scenario.steps if isinstance(step, AssignStep) for text in step.inputs]
+        named = [*(name for script in scripts for name in script.canaries), *keys_named_in(inputs)]
+        for name in dict.fromkeys(named):
+            self._identity.canaries.setdefault(name, self._ctx.secret_draws("canary", name).token())
+        if named:
+            self._ctx.journal.record("run", SecretsDrawn(tuple(dict.fromkeys(named))))
+
+    def use_of(self, name: str) -> str:
+        """How a local agent is had."""
+        return use_of(self._scenario, name, self._choice.use, simulated=self._simulated)
+
     def agent2(self, spec: Agent2Spec) -> Agent2Server:
-        scripts = {kind: load_script(path) for kind, path in spec.scripts.items()}
-        for script in scripts.values():
-            for name in script.canaries:
-                self._identity.canaries.setdefault(name, self._ctx.secret_draws("canary", name).token())
+        scripts = self._scripts[spec.name]
         for kind, script in scripts.items():
             for number, answer in enumerate(script.answers(ANSWER_CANARY_CHARACTERS)):
                 # What agent2 answers is content too, and must turn up nowhere else.
@@ -203,15 +231,26 @@ class _Builder:
             gateway_token=mine.gateway_token,
             agent2_url=f"http://{_address(world, self._scenario, spec, spec.agent2)}",
             agent2_token=identity.agent2_tokens[spec.agent2],
-            workspaces={WORKSPACE_ID: home / "workspace"},
+            workspaces={WORKSPACE_ID: world.workspaces[spec.name]},
+            folders={WORKSPACE_ID: home / "workspace"},
             trusted_keys={signer.key_id: signer.public_key},
             home=home,
             chat="chat" in self._scenario.agent2s[spec.agent2].kinds,
             contract_folder=self._contract_folder,
         )
-        self._declare(spec.name, "local_agent", how(self._choice.use or spec.use), agentId=mine.agent_id)
-        contract = self._contract(spec.revision)
-        return make_sut(self._ctx, spec, around, contract, self._choice, identity.canaries, identity.secrets())
+        roots = {name: _root_hashes(path) for name, path in around.workspaces.items()}
+        contract = contract_of(self._contract_folder, spec.revision)
+        choice = replace(self._choice, use=self.use_of(spec.name))
+        sut = make_sut(self._ctx, spec, around, contract, choice, identity.canaries, identity.secrets())
+        facts = {"agentId": mine.agent_id, "roots": roots, **sut.facts}
+        self._declare(spec.name, "local_agent", how(self.use_of(spec.name)), **facts)
+        return sut
+
+
+def _root_hashes(path: Path) -> list[str]:
+    """The SHA-256 of a workspace's path in each form in which a program may name it."""
+    forms = dict.fromkeys((str(path), str(path.resolve())))
+    return [hashlib.sha256(form.encode("utf-8", "surrogateescape")).hexdigest() for form in forms]
 
 
 def make_gateway(
@@ -229,7 +268,7 @@ def make_gateway(
     tokens = {identity.agents[name].agent_id: identity.agents[name].gateway_token for name in agent_names}
     signer = identity.signers[spec.name]
     core = GatewayCore(
-        Contract.load(contract_folder, spec.revision),
+        contract_of(contract_folder, spec.revision),
         identity.tenant_id,
         tuple(agents),
         ctx.clock.epoch_ms,

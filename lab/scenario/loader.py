@@ -29,12 +29,14 @@ from lab.scenario.read_participants import (
 from lab.scenario.read_steps import read_steps
 from lab.scenario.reading import Reading, duration, text, texts, whole
 from lab.scenario.shape import sound
-from lab.scenario.yaml_places import MapNode, Node, parse_untrusted, plain, resolve_plain
+from lab.scenario.yaml_places import MapNode, parse_untrusted, plain, resolve_plain
 
 MAX_BYTES = 262_144
 DEFAULT_DEADLINE = 60.0
 SUFFIXES = (".yaml", ".yml")
 BESIDE = ("profiles", "fixtures")
+RUN_MARK = "journal.jsonl"
+"""What lies in the folder of a run, beside its copy of the scenario."""
 ROOT_MARKS = ("fixtures", "pyproject.toml")
 
 
@@ -79,7 +81,7 @@ def resolved_yaml(path: Path, overrides: Mapping[str, str] | None = None) -> str
         return source
     tree, _ = parse_untrusted(source, str(path))
     head = "".join(f"# --set {_one_line(key)}={_one_line(value)}\n" for key, value in overrides.items())
-    return head + _dump(override(tree, overrides))
+    return head + as_text(plain(override(tree, overrides)))
 
 
 def find_scenarios(paths: Iterable[Path]) -> list[Path]:
@@ -103,10 +105,10 @@ def find_scenarios(paths: Iterable[Path]) -> list[Path]:
 
 
 def _is_scenario(file: Path, below: Path) -> bool:
-    """Whether `file` is a scenario by its name; profiles, fixtures and hidden folders lie beside them."""
+    """Whether `file` is a scenario by its name; profiles, fixtures, hidden folders and runs lie beside them."""
     folders = file.relative_to(below).parts[:-1]
     hidden = any(folder.startswith(".") or folder in BESIDE for folder in folders)
-    return file.suffix in SUFFIXES and not hidden and file.is_file()
+    return file.suffix in SUFFIXES and not hidden and file.is_file() and not (file.parent / RUN_MARK).exists()
 
 
 def project_root(path: Path) -> Path:
@@ -172,6 +174,7 @@ def _scenario(reading: Reading, root: MapNode, path: Path, directions: Mapping[s
         must_judge_line=root.keys["must_judge"].line if "must_judge" in root.keys else 0,
         requires=texts(root, "requires"),
         tags=texts(root, "tags"),
+        patient=plain(root.members["patient"]) is True if "patient" in root.members else False,
     )
 
 
@@ -191,5 +194,6 @@ def _represent_text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _represent_text)
 
 
-def _dump(tree: Node) -> str:
-    return str(yaml.dump(plain(tree), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))
+def as_text(value: object) -> str:
+    """A mapping or list as YAML, which is read back as what it was."""
+    return str(yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110))

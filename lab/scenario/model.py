@@ -225,3 +225,5 @@ class Scenario:
     requires: tuple[str, ...] = ()
     """What a run needs: `reference` (the SUT must be the reference agent) or a capability's name."""
     tags: tuple[str, ...] = ()
+    patient: bool = False
+    """Whether the caller waits for an agent that is away, and asks again for what came too late."""

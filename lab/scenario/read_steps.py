@@ -190,9 +190,11 @@ class _StepReader:
         seconds = duration(reading.findings, node, "for", most=reading.deadline)
         self._check_lasts(node, kind)
         after = node if "frame" in node.members else mapping(node, "after")
-        link = service = None
+        link = service = process = None
         if "agent2" in node.members:
             service = reference(reading, node, "agent2", "agent2", reading.names.agent2s)
+        elif "local_agent" in node.members:
+            process = reference(reading, node, "local_agent", "local agent", reading.names.local_agents)
         elif "frame" not in node.members:
             link = reference(reading, node, "link", "link", reading.names.links)
         return Fault(
@@ -204,6 +206,7 @@ class _StepReader:
             delay=duration(reading.findings, node, "delay", most=reading.deadline) or 0.0,
             line=line,
             service=service,
+            process=process,
             times=self._times(node),
             moved_to=self._moved_to(node, link),
         )
@@ -231,6 +234,8 @@ class _StepReader:
     def _check_lasts(self, node: MapNode, kind: str) -> None:
         if kind == "hold" and "for" not in node.members:
             self._reading.findings.add(node, "`for` is missing: how long the frame is held.")
+        elif kind == "pause" and "for" not in node.members:
+            self._reading.findings.add(node, "`for` is missing: how long the program stands still.")
         elif "for" in node.members and not FAULT_KINDS[kind].lasting:
             lasting = words(name for name, facts in FAULT_KINDS.items() if facts.lasting)
             message = f"`{kind}` happens once; `for` belongs to the kinds that last: {lasting}."

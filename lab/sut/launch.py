@@ -31,6 +31,8 @@ class Launch:
     stop_signal: signal.Signals = signal.SIGTERM
     grace: float = 5.0
     """Seconds between the stop signal and SIGKILL."""
+    state: Path | None = None
+    """The folder of what the program keeps, where the profile names one."""
 
 
 def resolve(
@@ -60,6 +62,7 @@ def resolve(
         passed_on=frozenset(passed_on) - frozenset(given),
         stop_signal=profile.stop_signal,
         grace=profile.grace,
+        state=None if profile.state is None else Path(profile.state.fill(texts)),
     )
     if not cwd:
         raise UsageError(f"profile {profile.name}: `cwd` names no folder once it is filled.")

@@ -99,6 +99,21 @@ class SutProcess:
             raise
         self._watch = asyncio.get_running_loop().create_task(self._watch_exit(self._process))
 
+    async def kill(self) -> None:
+        """SIGKILL, now, to the program and all that it started; returns when all is over."""
+        if self._process is not None and self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._end(self._process, graceful=False))
+        await self.stop()
+
+    def pause(self) -> None:
+        """SIGSTOP to the program and all that it started."""
+        self._family.look()
+        send(self._family.alive(), signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """SIGCONT to the program and all that it started."""
+        send(self._family.alive(), signal.SIGCONT)
+
     async def stop(self) -> None:
         """End the program and all that it started: the stop signal, the grace, then SIGKILL.
 
@@ -189,13 +204,13 @@ class SutProcess:
             self._ctx.journal.record("sut", SutChanged(self.name, "exited", _detail(code)))
         self.exited.set()
 
-    async def _end(self, process: asyncio.subprocess.Process) -> None:
-        """What `stop` does, once."""
+    async def _end(self, process: asyncio.subprocess.Process, *, graceful: bool = True) -> None:
+        """What `stop` and `kill` do, once."""
         was_alive = process.returncode is None
         try:
             # Before the signal, since a child of a dead process has lost its parent.
             self._family.look()
-            if was_alive:
+            if was_alive and graceful:
                 self._ctx.journal.record("sut", SutChanged(self.name, "stopping"))
                 send(self._family.in_group(), self._launch.stop_signal)
                 await self._until_left(self._launch.grace)
@@ -204,7 +219,7 @@ class SutProcess:
                 await self._kill()
                 if self._watch is not None:
                     await asyncio.wait((self._watch,), timeout=KILL_SECONDS)
-                if was_alive or self._killed:
+                if graceful and (was_alive or self._killed):
                     self._record_end(process.returncode, len(self._killed))
             finally:
                 await self._close()

@@ -23,13 +23,16 @@ from lab.sut.yaml_file import Item, read_yaml
 HOME = "HOME"
 SUFFIX = ".yaml"
 
-_KEYS = ("profile", "about", "command", "cwd", "environment", "home", "inherit", "ready", "stop", "blanks")
+_KEYS = ("profile", "about", "command", "cwd", "environment", "home", "state", "inherit", "ready", "stop", "blanks")
 _HOMES = ("temporary", "inherit")
 _SIGNALS = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGKILL")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 """The name of an environment variable."""
 
 _BLANK_NAME = re.compile(r"[a-z][a-z0-9_]*", re.ASCII)
+
+STATE_FOLDER = "{home}/state"
+"""Where a program without a profile is told to keep its files."""
 
 LAB_ENVIRONMENT = (
     ("LAB_GATEWAY_WS_URL", "{gateway_ws_url}"),
@@ -41,7 +44,7 @@ LAB_ENVIRONMENT = (
     ("LAB_WORKSPACES", "{workspaces}"),
     ("LAB_TRUSTED_KEYS", "{trusted_keys}"),
     ("LAB_SIGNATURE_MODE", "{signature_mode}"),
-    ("LAB_STATE_DIR", "{home}/state"),
+    ("LAB_STATE_DIR", STATE_FOLDER),
     # CHAT-063: off by default. An agent still announces chat only when its agent2 lists it (CHAT-003).
     ("LOCAL_AGENT_CHAT", "true"),
 )
@@ -67,6 +70,8 @@ class Profile:
     stop_signal: signal.Signals = signal.SIGTERM
     grace: float = 5.0
     """Seconds between the stop signal and SIGKILL."""
+    state: Template | None = None
+    """The folder below its temporary home in which it keeps what it keeps; the lab looks into it at a run's end."""
     blanks: Mapping[str, str] = field(default_factory=dict)
     """What the user must fill: each blank's name with what it is for."""
 
@@ -90,11 +95,14 @@ def load_profile(path: Path) -> Profile:
         ready_within=_ready(members.get("ready")),
         stop_signal=_stop_signal(members.get("stop")),
         grace=_grace(members.get("stop")),
+        state=reader.state(members.get("state")),
         blanks=reader.blanks,
     )
     for blank in reader.blanks:
         if blank not in reader.used:
             raise members["blanks"].fault(f"blank `{blank}` is used nowhere in the profile.")
+    if profile.state is not None and profile.inherits_home:
+        raise members["state"].fault("the lab looks into no folder of the user's: `state` wants `home: temporary`.")
     return profile
 
 
@@ -136,6 +144,7 @@ def profile_for_command(text: str) -> Profile:
         environment=tuple(
             (parse_template(name, ()), parse_template(value, PLACEHOLDERS)) for name, value in LAB_ENVIRONMENT
         ),
+        state=parse_template(STATE_FOLDER, PLACEHOLDERS),
     )
 
 
@@ -162,6 +171,11 @@ class _Reader:
         if not parts or not parts[0].pieces:
             raise item.fault("a command names a program.")
         return parts
+
+    def state(self, item: Item | None) -> Template | None:
+        if item is not None and re.fullmatch(r"\{home\}/(?!.*\.\.)[^{}]+", item.text()) is None:
+            raise item.fault("`state` is a folder below the temporary home, such as `{home}/state`.")
+        return None if item is None else self.template(item)
 
     def environment(self, item: Item | None) -> tuple[tuple[Template, Template], ...]:
         return tuple(self._variables(item)) if item else ()

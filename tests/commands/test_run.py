@@ -15,6 +15,7 @@ import pytest
 from lab.agent2.server import Agent2Server
 from lab.cli import run_command_line
 from lab.commands import run as command
+from lab.errors import EnvironmentFault
 from lab.gateway.server import GatewayServer
 from lab.run import world
 from lab.run.identity import Identity, draw_identity
@@ -93,28 +94,33 @@ def test_what_is_wrong_is_told_before_anything_runs(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "fixture", "told"),
+    ("arguments", "told"),
     [
-        (["--local-agent", "deepdebug-local-agent"], None, "has blanks that only you can fill"),
-        (["--local-agent", "lab-reference", "--set", "sut.none=1"], None, "`sut.none` is no blank of profile"),
-        (["--local-agent", "./not-there x"], None, "there is no program"),
-        ([], b"\xff\xfe", "fixtures/agent2/mine.yaml"),
-        ([], b"script: mine\nsteps: 7\n", "fixtures/agent2/mine.yaml"),
+        (["--local-agent", "deepdebug-local-agent"], "has blanks that only you can fill"),
+        (["--local-agent", "lab-reference", "--set", "sut.none=1"], "`sut.none` is no blank of profile"),
+        (["--local-agent", "./not-there x"], "there is no program"),
     ],
 )
-def test_what_only_the_run_can_know(
-    project: Callable[..., Path], lab: Lab, arguments: list[str], fixture: bytes | None, told: str
-) -> None:
-    """A blank left open, a program that is not there, a fixture that cannot be read: status 2 all the same."""
-    folder = project(one=f"agent2: {{ kinds: [chat], scripts: {{ chat: fixtures/agent2/mine.yaml }} }}\n{READY}")
-    text = fixture if fixture is not None else (folder / "fixtures/agent2/short-answer.yaml").read_bytes()
-    text = text.replace(b"script: short-answer", b"script: mine")
-    (folder / "fixtures/agent2/mine.yaml").write_bytes(text)
+def test_what_only_the_run_can_know(project: Callable[..., Path], lab: Lab, arguments: list[str], told: str) -> None:
+    """A blank left open, a program that is not there: status 2 all the same."""
+    project(one=f"{CHAT}{READY}")
     done = lab("scenarios/one.yaml", *arguments)
     assert done.status == 2
     assert told in done.out + done.err
     assert "LAB FAILED" not in done.out
     assert "Traceback" not in done.out + done.err
+
+
+@pytest.mark.parametrize("script", [b"\xff\xfe", b"script: mine\nabout: x\nsteps: 7\n"])
+def test_a_script_that_agent2_could_not_play(project: Callable[..., Path], lab: Lab, script: bytes) -> None:
+    """Status 2 before any run begins, those of other scenarios too."""
+    mine = "agent2: { kinds: [chat], scripts: { chat: fixtures/agent2/mine.yaml } }\n"
+    folder = project(one=READY, two=f"{mine}{READY}")
+    (folder / "fixtures/agent2/mine.yaml").write_bytes(script)
+    done = lab("scenarios")
+    assert (done.status, done.out) == (2, "")
+    assert "fixtures/agent2/mine.yaml:" in done.err
+    assert not (folder / "runs").exists()
 
 
 def test_a_run_folder_that_cannot_be_made(lab: Lab) -> None:
@@ -204,6 +210,44 @@ def test_json_is_one_document_and_nothing_else(lab: Lab, tmp_path: Path) -> None
         assert run == json.loads((Path(run["folder"]) / "result.json").read_text("utf-8"))
         assert run["seed"] == 11
         assert Path(run["folder"]).name.endswith("-11")
+
+
+BROKEN = "expect:\n  - figures.frames: 0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "file"), [(("--junit", "/dev/full"), "/dev/full"), (("--json", "--junit", "/dev/full"), "/dev/full")]
+)
+def test_a_verdict_stands_when_a_file_cannot_be_written(
+    project: Callable[..., Path], lab: Lab, arguments: tuple[str, ...], file: str
+) -> None:
+    """Status 3, and both are said: what could not be written, and what the run came to."""
+    project(one=f"{READY}{BROKEN}")
+    done = lab("scenarios/one.yaml", *arguments)
+    assert done.status == 3
+    assert f"{file} could not be written: No space left on device." in done.err
+    assert "The verdict stands: one FAIL (runs/one/" in done.err
+    if "--json" in arguments:
+        assert json.loads(done.out)["runs"][0]["outcome"] == "fail"
+    else:
+        assert "FAIL  expectation   figures.frames" in done.out
+
+
+def test_no_further_run_begins_when_the_files_of_one_cannot_be_written(
+    project: Callable[..., Path], lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would have no room either; the verdict of the one is said."""
+
+    def full(*_result: object) -> None:
+        raise EnvironmentFault("no room.")
+
+    project(one=f"{READY}{BROKEN}", two=READY)
+    monkeypatch.setattr(command, "_write_views", full)
+    done = lab("scenarios")
+    assert done.status == 3
+    assert "FAIL  expectation   figures.frames" in done.out
+    assert "two ·" not in done.out
+    assert "lab: no room. The verdict stands: one FAIL (" in done.err
 
 
 def test_tags_choose(project: Callable[..., Path], lab: Lab) -> None:

@@ -20,6 +20,37 @@ def test_markers_come_from_every_test_module(tmp_path: Path) -> None:
     assert read_markers(tests) == [Marker("B", "tests/agent2/test_b.py", 2), Marker("A", "tests/test_a.py", 1)]
 
 
+CASES = 'CASES = [pytest.param(1, marks=pytest.mark.req("{}"))]\n'
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["from tests.cases import CASES", "from tests import cases", "import tests.cases", "import tests.cases.x"],
+)
+def test_cases_beside_a_test_module_are_read_if_it_imports_them(tmp_path: Path, statement: str) -> None:
+    tests = tmp_path / "tests"
+    tests.mkdir()
+    (tests / "test_a.py").write_text(f'{statement}\nimport other\npytestmark = pytest.mark.req("A")\n')
+    (tests / "cases.py").write_text(CASES.format("B"))
+    (tests / "left.py").write_text(CASES.format("C"))
+    (tmp_path / "other.py").write_text(CASES.format("D"))
+    cases = [] if statement.endswith(".x") else [Marker("B", "tests/cases.py", 1)]
+    assert read_markers(tests) == [Marker("A", "tests/test_a.py", 3), *cases]
+
+
+def test_a_test_module_that_another_imports_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(f"from {tmp_path.name}.test_b import CASES\n")
+    (tmp_path / "test_b.py").write_text(CASES.format("B"))
+    assert read_markers(tmp_path) == [Marker("B", f"{tmp_path.name}/test_b.py", 1)]
+
+
+def test_a_marker_beside_a_test_module_that_pytest_does_not_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(f"from {tmp_path.name} import cases\n")
+    (tmp_path / "cases.py").write_text('pytestmark = pytest.mark.req("A")\n')
+    with pytest.raises(ContractError, match=r"cases\.py:1: a req marker that pytest does not read"):
+        read_markers(tmp_path)
+
+
 def test_a_folder_without_tests_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match="no test modules"):
         read_markers(tmp_path)

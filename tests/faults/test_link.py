@@ -517,3 +517,15 @@ async def test_the_journal_tells_every_change_and_its_cause(bench: Bench) -> Non
         (LinkConnection("gateway", "gateway-3", "opened"), None),
         (LinkConnection("gateway", "gateway-3", "closed"), None),
     ]
+
+
+async def test_a_client_that_has_said_its_last_is_told(bench: Bench) -> None:
+    """Its connection lives on for as long as the other side has something to say."""
+    link = await bench.link()
+    client, _ = await bench.pair(link)
+    other, _ = await bench.pair(link)
+    assert [state.client_ended for state in link.connections()] == [False, False]
+    client.raw.shutdown(socket.SHUT_WR)
+    await until(lambda: [state.client_ended for state in link.connections()] == [True, False])
+    other.raw.close()
+    await until(lambda: all(state.client_ended for state in link.connections()))

@@ -37,7 +37,15 @@ def test_kinds_are_known_by_their_own_names() -> None:
     }
     assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.SOCKET} == {"inject"}
     assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.SERVICE} == {"crash"}
-    assert {name for name, kind in FAULT_KINDS.items() if kind.lasting} == {"cut", "delay", "hold", "crash"}
+    assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.PROCESS} == {"kill", "pause"}
+    assert {name for name, kind in FAULT_KINDS.items() if kind.lasting} == {
+        "cut",
+        "delay",
+        "hold",
+        "crash",
+        "kill",
+        "pause",
+    }
 
 
 def test_only_what_the_gateway_is_made_to_send_voids_a_law() -> None:

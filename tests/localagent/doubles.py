@@ -130,6 +130,17 @@ class ScriptedAgent2:
         self.wake()
         await self._server.close()
 
+    async def die(self) -> None:
+        """Refuse connections and tear those that are open, as the death of a process does."""
+        runner = self._server.runner
+        assert isinstance(runner, web.BaseRunner)
+        assert runner.server is not None
+        for site in runner.sites:
+            await site.stop()
+        for connection in runner.server.connections:
+            assert connection.transport is not None
+            connection.transport.abort()
+
     @property
     def url(self) -> str:
         return str(self._server.make_url("")).rstrip("/")

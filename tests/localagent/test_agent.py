@@ -165,7 +165,7 @@ async def test_a_cancel_of_an_unknown_job_is_taken_and_a_bad_approval_is_not(tmp
         assert (await line.frame("ack"))["payload"]["errorCode"] == "unauthorized"
 
 
-@pytest.mark.req("SEC-019", "CH-010", "CH-011")
+@pytest.mark.req("SEC-019", "CH-010", "CH-011", "WS-081")
 async def test_a_defect_behind_an_answer_is_told_and_its_caller_gets_internal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

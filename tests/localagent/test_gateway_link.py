@@ -83,13 +83,14 @@ async def test_a_ready_that_is_not_signed_by_a_trusted_key_makes_no_session() ->
         assert await line.end() == 4418
 
 
-@pytest.mark.req("SQ-028", "HS-027")
+@pytest.mark.req("SQ-028", "HS-027", "TY-006")
 async def test_a_heartbeat_is_sent_every_heartbeat_seconds() -> None:
     async with linked() as bench:
         bench.link.heartbeat = lambda: {"state": "busy", "queueDepth": 3}
         line = await bench.ready(heartbeatSeconds=1)
         beats = [await line.frame("heartbeat") for _ in range(2)]
         assert [beat["payload"] for beat in beats] == [{"state": "busy", "queueDepth": 3}] * 2
+        assert [beat["seq"] for beat in beats] == [1, 2]
 
 
 @pytest.mark.req("WS-024", "WS-051")

@@ -77,6 +77,10 @@ class Bench:
         return [] if stored is None else [(turn.role, turn.text) for turn in stored.turns]
 
 
+def files_with(folder: Path, text: bytes) -> list[Path]:
+    return [file for file in folder.rglob("*") if file.is_file() and text in file.read_bytes()]
+
+
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[Bench]:
     async with ScriptedAgent2() as agent2:
@@ -191,7 +195,15 @@ async def test_the_files_of_a_chat(bench: Bench) -> None:
     assert (await bench.chat()).members == {"filesChangedCount": 5}
 
 
-@pytest.mark.req("CHAT-007")
+@pytest.mark.req("CHAT-006")
+@pytest.mark.parametrize("outcome", ["no_change", "failed", "cancelled"])
+async def test_the_three_ways_in_which_a_chat_ends(bench: Bench, outcome: str) -> None:
+    bench.agent2.finish(outcome)
+    assert (await bench.chat()).outcome == outcome
+    assert bench.uplink.codes() == []
+
+
+@pytest.mark.req("CHAT-006", "CHAT-007")
 async def test_a_pull_request_of_a_chat(bench: Bench) -> None:
     bench.agent2.finish("pr_opened", prUrl="https://git.example/1")
     outcome = await bench.chat()
@@ -309,6 +321,26 @@ async def test_events_that_always_break(bench: Bench) -> None:
     bench.agent2.event_breaks += [0] * 20
     assert await bench.run() == failed("infra")
     assert bench.agent2.opened["events"] == 6
+
+
+@pytest.mark.req("LA-023", "A2-051")
+async def test_an_agent2_that_dies_during_a_job(bench: Bench) -> None:
+    running = asyncio.create_task(bench.run())
+    await bench.agent2.until(lambda: bench.agent2.opened["events"] == 1)
+    await bench.agent2.die()
+    # Its time limit is an hour, so it has stopped waiting.
+    assert await running == failed("infra")
+    assert (bench.counters.stream_reconnects, bench.agent2.opened["events"]) == (5, 1)
+
+
+@pytest.mark.req("SEC-021")
+@pytest.mark.parametrize("length", [4096, 16384])
+async def test_an_inline_input_of_any_length_is_not_stored(bench: Bench, tmp_path: Path, length: int) -> None:
+    text = "canary" + "a" * (length - 6)
+    bench.agent2.finish("no_change")
+    assert (await bench.run(text)).outcome == "no_change"
+    assert bench.agent2.called("POST")[0]["requestText"] == text
+    assert files_with(tmp_path, b"canary") == []
 
 
 @pytest.mark.req("CHAT-066")

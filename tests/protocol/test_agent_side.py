@@ -19,6 +19,7 @@ from lab.protocol.events import (
     Received,
     Settled,
     TurnedV1,
+    V1Message,
 )
 from lab.protocol.frames import RefusedDraft
 from lab.protocol.handshake import State
@@ -40,6 +41,7 @@ from tests.protocol.sides import (
     outputs,
     ready,
     ready_agent,
+    refusal,
     resumed_agent,
     sign,
     signed_cancel,
@@ -131,6 +133,17 @@ def test_v1_from_the_first_message_on() -> None:
     assert [json.loads(one) for one in texts(agent)] == [V1_REGISTER]
     agent.handle_timeout(30)
     assert texts(agent) == ["ping"]
+
+
+@pytest.mark.req("SG-020", "V1-011")
+@pytest.mark.parametrize("mode", [SignatureMode.OFF, SignatureMode.WARN])
+def test_v1_command_needs_no_signature_and_is_handed_on_as_it_is(mode: SignatureMode) -> None:
+    agent = new_agent(mode=mode)
+    agent.start_v1(0)
+    texts(agent)
+    command = {"type": "command", "requestId": "r-1", "command": "git.status", "seq": "not v2's"}
+    assert agent.receive_untrusted(json.dumps(command), 1) == [V1Message(command)]
+    assert outputs(agent) == ([], None)
 
 
 @pytest.mark.req("WS-024")
@@ -327,12 +340,12 @@ def test_bodies_take_turns() -> None:
     agent = ready_agent()
     for number in range(9):
         agent.send(event_draft(number), 0)
-    agent.send_content(uuid(5), WORKSPACE, "text/plain", bytes(4 * 32768), 0)
-    agent.send_content(uuid(6), WORKSPACE, "text/plain", b"", 0)
+    agent.send_content(uuid(6), WORKSPACE, "text/plain", bytes(4 * 32768), 0)
+    agent.send_content(uuid(5), WORKSPACE, "text/plain", b"", 0)
     written(agent)
     agent.receive_untrusted(ack(1, uuid(0), ack=8), 0)
     order = [frame["requestId"] for frame in written(agent) if frame["type"] == "content.response"]
-    assert order == [uuid(5), uuid(6), uuid(5), uuid(5), uuid(5)]
+    assert order == [uuid(6), uuid(5), uuid(6), uuid(6), uuid(6)]
 
 
 @pytest.mark.req("CH-010", "CH-011", "CH-012")
@@ -443,10 +456,11 @@ def test_body_answered_without_a_connection_goes_out_after_the_resume() -> None:
     again = new_agent(agent.outbox)
     again.go_on_with([ContentSource(uuid(5), WORKSPACE, "text/plain", b"x")])
     again.go_on_with([ContentSource(uuid(6), WORKSPACE, "text/plain", bytes(2097153))])
+    again.go_on_with([ContentSource(uuid(4), WORKSPACE, "text/plain", b"y")])
     again.start(2, {})
     written(again)
     events = again.receive_untrusted(ready(950, EPOCH_MS + 2000, resumed=True), 2)
-    assert [frame["requestId"] for frame in written(again)] == [uuid(5)]
+    assert [frame["requestId"] for frame in written(again)] == [uuid(5), uuid(4)]
     assert [event for event in events if isinstance(event, ContentFailed)] == [
         ContentFailed(uuid(6), "payload_too_large")
     ]
@@ -458,6 +472,19 @@ def test_older_contract_has_no_capabilities_in_ready() -> None:
     agent = new_agent(contract=older, outbox=agent_outbox(contract=older), capabilities=())
     agent.start(0, {})
     assert agent.receive_untrusted(ready(), 0) == [BecameReady(False, SESSION, ())]
+
+
+@pytest.mark.req("CP-020")
+@pytest.mark.parametrize("length", [4096, 4097])
+def test_older_contract_has_no_inline_above_4096(length: int) -> None:
+    older = Contract.load(default_contract_folder(), "2.2")
+    agent = new_agent(contract=older, outbox=agent_outbox(contract=older))
+    agent.start(0, {})
+    agent.receive_untrusted(ready(), 0)
+    inputs = [{"inline": "a" * length, "transient": True}]
+    assign = members("job.assign", {"jobId": uuid(7), "kind": "fix", "inputs": inputs, "llm": {"alias": "default"}}, 1)
+    due = None if length == 4096 else ("schema_violation", 4402)
+    assert refusal(agent, text(sign(assign, nonce_of(1)))) == due
 
 
 def test_fault_before_ready_is_told_and_closes() -> None:

@@ -33,6 +33,7 @@ RULES = [
     (3, 3, 3, True, 1, 1, ORDER),
     (3, 0, 3, False, 1, 1, ORDER),
     (1, 1, 4, False, 1, 1, ODD),
+    (1, 1, 2, True, 1, 1, ODD),
     (0, 0, 65, False, 1, 1, ODD),
     (0, 1, 3, False, 1, 1, ORDER),
     (1, 2, 3, True, 1, 1, ORDER),

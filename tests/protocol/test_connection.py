@@ -214,6 +214,14 @@ def ready_ms(turn: int) -> int:
 
 
 @pytest.mark.req("SQ-033")
+def test_a_session_begins_with_no_fatal_end() -> None:
+    for connection in (ready_gateway(), ready_agent()):
+        assert connection.session.fatal_ends == 0
+        connection.fail("bad_frame", 0)
+        assert connection.session.fatal_ends == 1
+
+
+@pytest.mark.req("SQ-033")
 def test_progress_starts_the_count_of_fatal_ends_again() -> None:
     agent = ready_agent()
     agent.session.fatal_ends = 4
@@ -363,10 +371,15 @@ def test_the_close_behind_an_error_of_the_peer_waits_for_its_own() -> None:
     agent.take_output()
     agent.receive_untrusted(error("seq_gap"), 1)
     assert agent.take_output() == [Close(1000, awaits_peer=True)]
-    other = ready_agent()
-    other.take_output()
-    other.end(None, "local")
-    assert other.take_output() == [Close(1000)]
+
+
+@pytest.mark.req("WS-042")
+@pytest.mark.parametrize(("code", "number"), [("bad_frame", 4400), (None, 1000)])
+def test_a_close_of_its_own_waits_for_nobody(code: str | None, number: int) -> None:
+    agent = ready_agent()
+    agent.take_output()
+    agent.end(code, "local")
+    assert agent.take_output() == [Close(number, awaits_peer=False)]
 
 
 @pytest.mark.req("WS-085")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Iterator
 from functools import cache
@@ -137,6 +138,14 @@ def test_chunk_belongs_to_responses_and_webhooks(type_name: str) -> None:
     frame = altered(examples(type_name)[1], "/chunk", {"index": 0, "total": 1, "last": True})
     allowed = type_name in ("content.response", "webhook.forward")
     assert judge(type_name, frame) == (None if allowed else SchemaBreak("not", "/chunk"))
+
+
+@pytest.mark.req("CH-019")
+def test_byte_length_of_the_examples_is_the_decoded_size() -> None:
+    payloads = [frame["payload"] for frame in examples("content.response")]
+    assert len(payloads) == 3
+    for payload in payloads:
+        assert payload["byteLength"] == len(base64.b64decode(payload["data"], validate=True))
 
 
 @pytest.mark.parametrize(("type_name", "example", "pointer", "value", "due"), BROKEN)

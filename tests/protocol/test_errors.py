@@ -32,7 +32,7 @@ def test_close_code_is_the_position(position: int, name: str) -> None:
     assert CODES.name(4400 + position) == name
 
 
-@pytest.mark.parametrize("close_code", [None, 1000, 1006, 4399, 4423, 4499])
+@pytest.mark.parametrize("close_code", [None, 0, 1000, 1006, 4399, 4423, 4499])
 def test_other_close_codes_have_no_name(close_code: int | None) -> None:
     assert CODES.name(close_code) is None
 

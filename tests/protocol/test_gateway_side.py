@@ -166,18 +166,19 @@ def test_gateway_without_a_key_refuses_v2_and_takes_the_fall_back() -> None:
     assert gateway.handle_timeout(20) == []
 
 
-@pytest.mark.req("HS-025")
+@pytest.mark.req("HS-025", "HS-026", "HS-037")
 @pytest.mark.parametrize("signs", [True, False])
 def test_gateway_from_before_v2_leaves_a_register_unanswered_and_takes_the_fall_back(signs: bool) -> None:
     gateway = new_gateway(GatewayPolicy(knows_v2=False, signs=signs))
     gateway.receive_untrusted(register(), 0)
     gateway.receive_untrusted(hello(), 0)
-    assert written(gateway) == []
+    gateway.handle_timeout(10)
+    assert outputs(gateway) == ([], None)
     assert gateway.receive_untrusted(V1_REGISTER, 10) == [TurnedV1()]
     assert gateway.state is State.V1
 
 
-@pytest.mark.req("V1-002", "V1-010")
+@pytest.mark.req("V1-002", "V1-010", "V1-011")
 @pytest.mark.parametrize("before", [[], [register()]])
 def test_v1_register_turns_the_connection_before_ready(before: list[str]) -> None:
     gateway = new_gateway()
@@ -235,7 +236,9 @@ def test_what_is_no_session_of_this_agent_here_is_a_fresh_start() -> None:
     for again in (
         come_back(store, {"sessionId": uuid(9), "lastRecvSeq": 10**6}, 1),
         come_back(store, resume, 1, agent=uuid(3)),
+        come_back(store, resume, 1, agent="00000000-0000-4000-8000-000000000001"),
         come_back(store, resume, 1, tenant="tenant-2"),
+        come_back(store, resume, 1, tenant="tenant-0"),
         come_back(SessionStore(90), resume, 1),
         come_back(store, None, 1),
     ):

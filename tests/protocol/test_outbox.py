@@ -102,6 +102,15 @@ def test_no_series_leaves_that_the_peer_would_refuse(before: list[Draft], draft:
     assert outbox.session.outbound.queued == len(before)
 
 
+def test_chunked_webhook_is_no_series_of_content() -> None:
+    outbox = gateway_outbox()
+    for index in (1, 0):
+        place = Chunk(index, 2, index == 1)
+        outbox.enqueue(Draft("webhook.forward", {"bodyB64": "", "transient": True}, WORKSPACE, uuid(5), place), 0)
+    assert outbox.session.outbound.queued == 2
+    assert outbox.session.chunks.refusal(uuid(5), Chunk(0, 2, False), 1, 1) is None
+
+
 def test_check_takes_nothing() -> None:
     outbox = agent_outbox()
     for _ in range(2):

@@ -16,6 +16,7 @@ from tests.protocol.sides import (
     CONTRACT,
     JOB,
     SESSION,
+    TS,
     WORKSPACE,
     ack,
     agent_outbox,
@@ -24,6 +25,7 @@ from tests.protocol.sides import (
     event_draft,
     heartbeat,
     hello,
+    members,
     new_gateway,
     outputs,
     ready_agent,
@@ -32,6 +34,7 @@ from tests.protocol.sides import (
     resumed_agent,
     signed_cancel,
     take,
+    text,
     texts,
     uuid,
     written,
@@ -85,6 +88,7 @@ def test_cumulative_ack(number: int, settled: int) -> None:
 @pytest.mark.req("SQ-014")
 def test_ack_frame_settles_the_one_it_names() -> None:
     outbound = sending(4)
+    assert outbound.acked_one(3, uuid(2), None) is None
     assert outbound.acked_one(3, uuid(4), None) is None
     assert outbound.acked_one(9, uuid(9), None) is None
     third = outbound.acked_one(3, uuid(3), None)
@@ -381,6 +385,15 @@ def test_response_to_another_request_acks_nothing() -> None:
     gateway = ready_gateway()
     delivery = gateway.send(request_draft(7), 0)
     take(gateway, chunk_frame(1, 8, 0, 1))
+    assert not delivery.over
+
+
+def test_no_other_frame_that_names_the_request_acks_it() -> None:
+    gateway = ready_gateway()
+    delivery = gateway.send(request_draft(7), 0)
+    audit = members("audit.event", {"code": "note", "at": TS}, 1, requestId=uuid(7))
+    for message in (text(audit), heartbeat(2, requestId=uuid(7))):
+        take(gateway, message)
     assert not delivery.over
 
 

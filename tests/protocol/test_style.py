@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,16 @@ def test_core_reads_no_clock() -> None:
     for file in CORE:
         names = {node.attr for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Attribute)}
         assert not names & {"now", "utcnow", "today", "monotonic", "urandom"}, file.name
+
+
+def test_what_the_core_hands_out_or_takes_cannot_be_changed() -> None:
+    changing: set[str] = set()
+    for file in CORE:
+        values = vars(importlib.import_module(f"lab.protocol.{file.stem}")).values()
+        records = [value for value in values if isinstance(value, type) and is_dataclass(value)]
+        changing |= {record.__name__ for record in records if not vars(record)["__dataclass_params__"].frozen}
+    # A delivery tells its sender how the frame stands; the others are states of the core's own.
+    assert changing == {"ContentSource", "Delivery", "Inbound", "KeptSession", "SentFrame", "_Series"}
 
 
 @pytest.mark.req("WS-040")

@@ -83,6 +83,7 @@ GOOD = {
     "large number": '{"a":1e308}',
     "as deep as may be": nested(MAX_DEPTH),
     "wide": '{"a":[' + ",".join(["[]"] * 500) + "]}",
+    "more members than any frame has": json.dumps({f"m{number}": number for number in range(300)}),
     "brackets in a string": '{"a":"' + "[" * 500 + '"}',
 }
 

@@ -34,7 +34,7 @@ def entries(*events: Event, by: str = "gateway") -> list[Entry]:
 
 def frame(**members: Any) -> Frame:
     """A frame with what matters to a test."""
-    return replace(Frame("c1", "la-to-cp", 10, "0" * 64), **members)
+    return replace(Frame("c1", "la-to-cp", 10, "0" * 64, version=2), **members)
 
 
 def scenario(steps: tuple[Step, ...] = (), **members: Any) -> Scenario:
@@ -88,7 +88,8 @@ def verdict(
 def result(reached: Verdict, folder: Path, journal: Sequence[Entry] | None = None) -> RunResult:
     """A finished run."""
     kept = journal if journal is not None else step_entries()
-    return RunResult(scenario(), 7, folder, reached, list(kept), 1.25, "lab run x.yaml --seed 7", {"lab": "0.1.0"})
+    again, versions = "lab run x.yaml --seed 7", {"lab": "0.1.0"}
+    return RunResult(scenario(), 7, folder, reached, list(kept), "real", 1.25, 1.5, again, versions)
 
 
 def step_entries(title: str = "assign q1 (chat)", outcome: str = "done", note: str = "") -> list[Entry]:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
 from lab.errors import UsageError
 from lab.journal.events import SutChanged
 from lab.protocol.contract import Contract, default_contract_folder
-from lab.run.agents import (
-    ATTACH_SECONDS,
-    AttachedSut,
-    ProgramSut,
-    ReferenceSut,
-    Surroundings,
-    Sut,
-    SutChoice,
-    how,
-    make_sut,
-    profile_of,
-    start_all,
-)
+from lab.run import agents
+from lab.run.agents import SutChoice, how, make_sut, profile_of, start_all
+from lab.run.suts import ATTACH_SECONDS, AttachedSut, ProgramSut, ReferenceSut, Surroundings, Sut
 from lab.scenario.model import LocalAgentSpec
 from tests.command_line import ROOT, shown_environment
 from tests.run.made import context
@@ -40,6 +33,7 @@ def around(home: Path) -> Surroundings:
         agent2_url="http://127.0.0.1:2",
         agent2_token=TOKEN,
         workspaces={"ws-main": home / "workspace"},
+        folders={"ws-main": home / "workspace"},
         trusted_keys={"k": b"\0" * 32},
         home=home,
         chat=True,
@@ -52,11 +46,12 @@ def make(
     use: str | None = None,
     shown: list[str] | None = None,
     spec: LocalAgentSpec | None = None,
+    surroundings: Surroundings | None = None,
 ) -> Sut:
     choice = SutChoice(use, {}, PROFILES, home, (shown if shown is not None else []).append)
     contract = Contract.load(default_contract_folder(), "2.3")
     wanted = spec or LocalAgentSpec("local_agent")
-    return make_sut(context(), wanted, around(home), contract, choice, {}, ())
+    return make_sut(context(), wanted, surroundings or around(home), contract, choice, {}, ())
 
 
 def test_the_command_line_goes_before_the_scenario(tmp_path: Path) -> None:
@@ -79,6 +74,44 @@ def test_the_command_line_goes_before_the_scenario(tmp_path: Path) -> None:
 def test_what_the_journal_calls_it(use: str, word: str) -> None:
     """Profile and command line are one kind."""
     assert how(use) == word
+
+
+@pytest.mark.parametrize(
+    ("use", "settings", "window"),
+    [
+        ("reference", {}, 8),
+        ("reference", {"max_in_flight": 3}, 3),
+        ("node a.js", {}, 8),
+        ("attach", {}, None),
+    ],
+)
+@pytest.mark.req("LA-005")
+def test_the_window_that_it_keeps_to(tmp_path: Path, use: str, settings: dict[str, object], window: int | None) -> None:
+    """What its settings or its environment say; nobody knows those of an attached one."""
+    assert make(tmp_path, use=use, spec=LocalAgentSpec("local_agent", settings=settings)).facts.get("window") == window
+
+
+@pytest.mark.parametrize(
+    ("told", "window"), [(None, 8), ("", 8), ("3", 3), ("0", 1), ("999", 64), ("many", 8), ("²", 8), ("-1", 8)]
+)
+@pytest.mark.req("LA-005")
+def test_the_window_of_a_program_is_in_its_environment(told: str | None, window: int) -> None:
+    """Within the bounds of the setting."""
+    assert agents._window({} if told is None else {"LOCAL_AGENT_V2_MAX_IN_FLIGHT": told}) == window
+
+
+@pytest.mark.parametrize("chat", [True, False])
+@pytest.mark.req("SQ-009", "CH-035")
+async def test_what_the_reference_agent_has_a_handler_for(tmp_path: Path, chat: bool) -> None:
+    """Told for the laws, and true of the agent itself."""
+    sut = make(tmp_path, surroundings=replace(around(tmp_path), chat=chat))
+    assert isinstance(sut, ReferenceSut)
+    work = sut._agent._work
+    await work.start()
+    kinds = ("file.list", "job.stream", "chat.session", "scan.report", "diff")
+    assert tuple(kind for kind in kinds if work.serves(kind)) == sut.facts["serves"]
+    await work.close()
+    assert sut.facts["handles"] == ("job.assign", "job.cancel", "approval.decision", "content.request")
 
 
 @pytest.mark.parametrize("use", ["node agent.js", "./agent", "/bin/agent"])
@@ -146,6 +179,8 @@ class FakeSut:
 
     name = "fake"
     patience = 0.0
+    state: Path | None = None
+    facts: Mapping[str, object] = MappingProxyType({})
 
     def __init__(self, error: Exception | None = None) -> None:
         self.may_start = asyncio.Event()

@@ -21,6 +21,7 @@ from lab.journal.events import (
     ConversationOpened,
     FaultEnded,
     JobAssigned,
+    StreamOver,
     StreamPage,
     digest,
 )
@@ -144,6 +145,7 @@ async def test_pages_are_asked_for_until_the_stream_is_done() -> None:
         (2, 0, 2, False),
         (3, 1, 3, True),
     ]
+    assert bench.events()[-1] == StreamOver(assigned.job.job_id)
 
 
 @pytest.mark.req("CP-027")
@@ -308,6 +310,16 @@ def test_a_prompt_gets_a_canary_unless_it_tests_a_limit() -> None:
     joined = "\n\n".join(order.inputs)
     assert assigned.user_turn == digest("user-turn", joined)
     assert assigned.prompt == digest("prompt", joined)
+
+
+def test_a_key_in_a_prompt_is_filled_in() -> None:
+    """Its value reaches the agent and not the journal."""
+    bench = Bench(page(0, 0, "r"), step=AssignStep(1, None, "q1", "chat", ("Is {canary:my_key} a good one?",)))
+    bench.identity.canaries["my_key"] = "v4lue-of-the-key"
+    bench.driver.assign(bench.step)
+    (order,) = bench.gateway.core.orders
+    assert "Is v4lue-of-the-key a good one?" in order.inputs[0]
+    assert "v4lue-of-the-key" not in repr(bench.events())
 
 
 def test_a_prompt_that_an_agent_masks_is_not_told_to_the_byte() -> None:

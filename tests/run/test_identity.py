@@ -5,7 +5,7 @@ from __future__ import annotations
 from lab.clock import Clock
 from lab.context import RunContext
 from lab.journal.writer import Journal
-from lab.run.identity import PROMPT_CANARY, Identity, draw_identity
+from lab.run.identity import PROMPT_CANARY, Identity, draw_identity, keys_named_in
 
 
 def identity(secret_seed: int = 5, agents: tuple[str, ...] = ("a", "b")) -> Identity:
@@ -47,3 +47,12 @@ def test_no_secret_is_in_a_repr() -> None:
     made = identity()
     shown = repr(made) + repr(made.agents["a"])
     assert [secret for secret in made.secrets() if secret in shown] == []
+
+
+def test_a_key_in_an_input_is_filled_in_by_its_name() -> None:
+    """One that nobody drew stays as it was written."""
+    made = identity()
+    made.canaries["my_key"] = "value"
+    text = "password={canary:my_key} or {canary:other}"
+    assert keys_named_in([text, "none"]) == ["my_key", "other"]
+    assert made.filled(text) == "password=value or {canary:other}"

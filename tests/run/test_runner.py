@@ -115,6 +115,10 @@ def test_an_agent_that_breaks_a_promise(tmp_path: Path, bug: str, told: str) -> 
     asked = sum(isinstance(entry.event, Frame) and entry.event.type == "content.request" for entry in entries)
     # An agent that is ready and refuses is asked a few times, not as often as the machine can.
     assert asked < 12
+    if bug == "loses-an-event":
+        # The digests of a page are told by the lines of the script, from one that is not there any more on.
+        assert re.search(r"text   events 0 to 4 are fixtures/agent2/short-answer\.yaml:\d+", done.stdout)
+        assert "frames → from the agent" in done.stdout
     if bug == "dies":
         assert "my last words, with [masked]" in done.stdout
         assert "last words, with" not in journal_of(tmp_path, "chat-answer")
@@ -163,6 +167,24 @@ def test_a_program_that_never_connects(tmp_path: Path) -> None:
     assert "local_agent never connected to the gateway: nothing came within 0.3 s" in done.stdout
     assert alive(sleeper) == []
     assert left_in(tmp_path) == []
+
+
+def test_a_program_that_does_not_hear_its_stop_signal(tmp_path: Path) -> None:
+    """It is killed, which is told in every view of the run, and is no broken promise."""
+    make_project(tmp_path, quiet=READY)
+    (tmp_path / "scenarios" / "profiles" / "deaf.yaml").write_text(
+        "profile: deaf\nabout: Hears nothing\nready: { within: 300ms }\nstop: { signal: SIGTERM, grace: 200ms }\n"
+        "command: [sh, -c, \"trap '' TERM; while :; do sleep 1; done\"]\n"
+    )
+    done = lab("run", "scenarios/quiet.yaml", "--local-agent", "deaf", cwd=tmp_path, TMPDIR=str(tmp_path))
+    assert (done.returncode, done.stderr) == (3, "")
+    told = re.search(r"NOTE  (local_agent did not end within 0\.\d s of its stop signal: .* killed)", done.stdout)
+    assert told is not None, done.stdout
+    folder = tmp_path / "runs" / "quiet" / "latest"
+    for view in ("report.html", "junit.xml"):
+        assert told[1] in (folder / view).read_text("utf-8")
+    (notice,) = json.loads((folder / "result.json").read_text("utf-8"))["notices"]
+    assert notice["participant"] == "local_agent"
 
 
 @pytest.mark.parametrize("room", [2_000, 9_000])

@@ -23,7 +23,8 @@ from lab.journal.events import (
     StepStarted,
 )
 from lab.run.driver import Driver
-from lab.run.steps import StepFailed, StepRunner, describe
+from lab.run.step_words import describe
+from lab.run.steps import StepFailed, StepRunner
 from lab.run.world import World
 from lab.scenario.model import (
     ApproveStep,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from lab.errors import EnvironmentFault, ExitStatus, MisuseError, SutFault, UsageError
-from lab.journal.events import FaultFired, FaultPlanned, LinkChanged, StepEnded, StepStarted
+from lab.faults.plan import Fault, FrameAnchor
+from lab.journal.events import Agent2Line, FaultFired, FaultPlanned, LinkChanged, StepEnded, StepStarted
+from lab.journal.writer import Entry
 from lab.laws.law import Status
 from lab.run.steps import StepFailed
 from lab.run.verdict import Finding, Outcome, Verdict
-from tests.run.made import STARTED, entries, held, judged, scenario, step_entries, verdict, violation
+from lab.scenario.model import FaultStep, Scenario
+from tests.run.made import STARTED, entries, frame, held, judged, scenario, step_entries, verdict, violation
 
 BROKEN = judged(Status.BROKEN, violation("some-law", "local_agent", 2))
 OWN = judged(Status.BROKEN, violation("gateway-law", "gateway", 1), law="gateway-law", party="gateway")
@@ -160,6 +163,7 @@ def test_a_law_that_had_to_be_judged(status: Status, missed: bool) -> None:
     reached = verdict(laws=[judged(status, law="due")], of=scenario(must_judge=("due",), must_judge_line=40))
     assert reached.outcome is (Outcome.UNKNOWN if missed else Outcome.PASS)
     assert [(finding.head, finding.line) for finding in reached.findings] == [("must_judge", 40)] * missed
+    assert [finding.due for finding in reached.findings] == ["at least one case of: The promise of due"] * missed
 
 
 def test_a_planned_fault_that_never_fired() -> None:
@@ -178,6 +182,70 @@ def test_a_planned_fault_that_never_fired() -> None:
         "drop ack #1 from gateway",
         9,
     )
+
+
+def waiting(anchor: FrameAnchor) -> Scenario:
+    """A scenario that has a drop wait for a frame."""
+    return scenario((FaultStep(9, None, Fault("a", "drop", anchor=anchor, line=9)),))
+
+
+@pytest.mark.parametrize(
+    ("anchor", "near"),
+    [
+        (FrameAnchor("ack", "gateway", 9), "ack after it was armed: 2 that way, 1 the other way"),
+        (FrameAnchor("ack", "local_agent"), "ack after it was armed: 1 that way, 2 the other way"),
+        (
+            FrameAnchor("ack", "gateway", 9, of="job.result"),
+            "ack of job.result after it was armed: 1 that way, 0 the other way",
+        ),
+        (FrameAnchor("heartbeat", "local_agent"), "heartbeat after it was armed: 0 that way, 0 the other way"),
+    ],
+)
+def test_what_came_in_place_of_the_frame_that_a_fault_waits_for(anchor: FrameAnchor, near: str) -> None:
+    """Copies that a fault made, and what came before it was armed, are not counted."""
+    journal = entries(
+        frame(type="ack", direction="cp-to-la"),
+        FaultPlanned("a", "drop", anchor.words(), 9),
+        frame(type="job.result", msg_id="m1"),
+        frame(type="ack", direction="cp-to-la", payload={"ackMsgId": "m1"}),
+        frame(type="ack", direction="cp-to-la", payload={"ackMsgId": "m0"}),
+        frame(type="ack", direction="cp-to-la", fate="copied"),
+        frame(type="ack"),
+    )
+    assert only(verdict(journal, of=waiting(anchor))).near_miss == near
+
+
+def test_a_step_that_failed_names_the_faults_that_never_fired() -> None:
+    """It may have waited for what one of them was to bring about."""
+    journal = [*step_entries()[:-1], Entry(3, 1.5, "faults", FaultPlanned("a", "drop", "ack #9 from gateway", 9))]
+    made = waiting(FrameAnchor("ack", "gateway", 9))
+    near = "fault a never fired: drop ack #9 from gateway; ack after it was armed: 0 that way, 0 the other way"
+    finding = only(verdict(journal, stop=StepFailed("too late"), of=made))
+    assert (finding.head, finding.near_miss) == ("step", near)
+    fired = [*journal, Entry(4, 2, "faults", FaultFired("a", "drop", "ack"))]
+    assert only(verdict(fired, stop=StepFailed("too late"), of=made)).near_miss == ""
+
+
+def test_what_broke_first_is_told_first() -> None:
+    """By the entry that completes each break; the lab's own words before, what has no entry behind."""
+    laws = [
+        judged(Status.BROKEN, violation("late", "local_agent", 1, 9), law="late"),
+        judged(Status.BROKEN, violation("nowhere", "local_agent"), law="nowhere"),
+        judged(Status.BROKEN, violation("early", "local_agent", 3), law="early"),
+    ]
+    failed = verdict(step_entries(), laws, [held(False)], StepFailed("too late"))
+    assert [finding.head for finding in failed.findings] == ["step", "early", "late", "nowhere"]
+    died = verdict(step_entries(), laws, stop=SutFault("it died"))
+    assert [finding.head for finding in died.findings] == ["lab", "early", "late", "nowhere"]
+    whole = verdict(step_entries(), laws, [held(False)])
+    assert [finding.head for finding in whole.findings] == ["early", "late", "nowhere", "expectation"]
+
+
+def test_content_that_a_finding_tells_by_digest_has_its_place() -> None:
+    """Of the finding's own entries."""
+    journal = entries(Agent2Line("j", 0, "0" * 64, 9, "a.yaml:6"), Agent2Line("j", 1, "1" * 64, 9, "a.yaml:7"))
+    finding = only(verdict(journal, [judged(Status.BROKEN, violation("some-law", "local_agent", 1))]))
+    assert finding.content == ("agent2's line 1 is a.yaml:7",)
 
 
 def test_a_planned_fault_that_did_not_fire_often_enough() -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import stat
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import aiohttp
 import pytest
@@ -15,15 +16,18 @@ import pytest
 from lab.clock import Clock
 from lab.context import RunContext
 from lab.errors import EnvironmentFault, UsageError
-from lab.journal.events import LinkOpened, ParticipantDeclared
+from lab.journal.events import ConnectionLeft, LinkOpened, ParticipantDeclared, SecretsDrawn, SutFile
 from lab.journal.writer import Journal
 from lab.protocol.contract import default_contract_folder
 from lab.run import world as worlds
-from lab.run.agents import Sut, SutChoice
+from lab.run.agents import SutChoice
+from lab.run.identity import WORKSPACE_ID, draw_identity
 from lab.run.link_faults import LinkFaults
+from lab.run.processes import ProcessFaults
 from lab.run.services import ServiceFaults
+from lab.run.suts import Sut
 from lab.run.world import World, build_world
-from lab.scenario.model import Agent2Spec, GatewaySpec, LinkSpec, LocalAgentSpec, Scenario
+from lab.scenario.model import Agent2Spec, AssignStep, GatewaySpec, LinkSpec, LocalAgentSpec, Scenario
 from tests.command_line import ROOT
 from tests.run.made import context, scenario
 
@@ -91,7 +95,8 @@ async def test_all_that_a_scenario_names_is_there(tmp_path: Path, temporary: Pat
         for path in (world.scratch, *workspaces):
             assert stat.S_IMODE(path.stat().st_mode) == 0o700
         assert [world.identity.canaries[f"workspace-path.{name}"] for name in ("one", "two")] == [
-            str(path) for path in workspaces
+            "/lab/agents/one/workspace",
+            "/lab/agents/two/workspace",
         ]
     finally:
         await world.end()
@@ -103,12 +108,35 @@ async def test_all_that_a_scenario_names_is_there(tmp_path: Path, temporary: Pat
         ("one", "local_agent", "reference"),
         ("two", "local_agent", "reference"),
     ]
+    assert [one.facts["roots"] for one in declared[3:]] == [
+        {WORKSPACE_ID: [hashlib.sha256(str(path).encode()).hexdigest()]} for path in world.workspaces.values()
+    ]
     assert [entry.event.link for entry in ctx.journal.entries if isinstance(entry.event, LinkOpened)] == [
         "all",
         "mine",
         "other",
     ]
     assert left_in(temporary) == []
+
+
+async def test_a_workspace_is_known_by_each_form_of_its_path(
+    tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program may resolve the link that leads to it."""
+    link = tmp_path / "link"
+    link.symlink_to(temporary)
+    monkeypatch.setattr("tempfile.tempdir", str(link))
+    ctx = running()
+    world = await build(ctx, scenario(), tmp_path, "attach")
+    await world.end()
+    path = world.scratch / "local_agent" / "workspace"
+    (declared,) = (
+        entry.event
+        for entry in ctx.journal.entries
+        if isinstance(entry.event, ParticipantDeclared) and entry.event.role == "local_agent"
+    )
+    forms = (str(path), str(path).replace(str(link), str(temporary)))
+    assert declared.facts["roots"] == {WORKSPACE_ID: [hashlib.sha256(form.encode()).hexdigest() for form in forms]}
 
 
 async def test_instances_of_a_gateway_share_agents_keys_and_jobs(tmp_path: Path) -> None:
@@ -173,6 +201,7 @@ class FakePart:
 
     name = "part"
     patience = 0.0
+    state: Path | None = None
 
     def __init__(self, ended: list[str], name: str, error: Exception | None = None, *, hangs: bool = False) -> None:
         self._ended, self._name, self._error = ended, name, error
@@ -190,7 +219,10 @@ class FakePart:
 def world_of(ctx: RunContext, parts: Mapping[str, FakePart], scratch: Path) -> World:
     suts = cast(dict[str, Sut], dict(parts))
     link_faults = LinkFaults(ctx, {}, lambda _gateway: ("127.0.0.1", 0))
-    return World(ctx, cast(Any, None), {}, {}, {}, suts, link_faults, ServiceFaults(ctx, {}), scratch)
+    identity = draw_identity(ctx, (), (), ())
+    return World(
+        ctx, identity, {}, {}, {}, suts, link_faults, ServiceFaults(ctx, {}), ProcessFaults(ctx, suts), {}, scratch
+    )
 
 
 async def test_a_part_that_fails_spares_no_other_and_no_error_is_lost(tmp_path: Path) -> None:
@@ -232,3 +264,33 @@ async def test_ctrl_c_while_it_ends_does_not_tear_the_ending(tmp_path: Path) -> 
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(ending, 10)
     assert ended == ["a"]
+
+
+async def test_keys_that_scripts_and_inputs_name_are_told_as_secrets(tmp_path: Path) -> None:
+    """Each once, with a value that every witness knows; the journal has their names."""
+    ctx = running()
+    script = ROOT / "tests" / "bugs" / "scripts" / "secret-chat.yaml"
+    made = scenario(
+        (AssignStep(9, None, "q1", "chat", ("{canary:my_key} and {canary:first_key}",)),),
+        agent2s={"agent2": Agent2Spec("agent2", kinds=("chat",), scripts={"chat": script})},
+    )
+    world = await build(ctx, made, tmp_path, "attach")
+    await world.end()
+    told = [entry.event.canaries for entry in ctx.journal.entries if isinstance(entry.event, SecretsDrawn)]
+    assert told == [("first_key", "second_key", "my_key")]
+    assert len({world.identity.canaries[name] for name in told[0]}) == 3
+
+
+async def test_what_an_agent_leaves_is_told_before_the_rest_is_ended(tmp_path: Path) -> None:
+    """Its files by their modes, once it has ended; then they are removed."""
+    ctx = running()
+    world = await build(ctx, scenario(links=LINKS), tmp_path)
+    state = world.suts["local_agent"].state
+    assert state is not None
+    state.mkdir(mode=0o700, exist_ok=True)
+    (state / "queue.json").touch(mode=0o600)
+    await world.end()
+    files = [entry.event.path for entry in ctx.journal.entries if isinstance(entry.event, SutFile)]
+    assert "queue.json" in files
+    assert not [entry for entry in ctx.journal.entries if isinstance(entry.event, ConnectionLeft)]
+    assert not state.exists()

@@ -61,7 +61,7 @@ def test_full_scenario(tmp_path: Path) -> None:
         "two": LocalAgentSpec("two", "reference", "a", "fast", "enforce", "2.3", {}, 15, 90.0),
     }
     assert scenario.links == {"a": LinkSpec("a", "a", None, 0.0, 17), "b": LinkSpec("b", "b", "one", 0.02, 18)}
-    assert (scenario.must_judge, scenario.must_judge_line) == (("stream-complete", "job-at-most-once"), 70)
+    assert (scenario.must_judge, scenario.must_judge_line) == (("stream-complete", "job-at-most-once"), 71)
 
 
 def test_full_steps(tmp_path: Path) -> None:
@@ -96,13 +96,14 @@ def test_full_steps(tmp_path: Path) -> None:
         ContentStep(55, 4.0, "q1", "chat.session", 1.0, "rate_limited"),
         InjectStep(56, None, Fault("inject.23", "inject", socket="one", line=56), "one", text="{}"),
         InjectStep(57, None, Fault("inject.24", "inject", socket="one", line=57), "one", junk="binary"),
+        FaultStep(58, None, Fault("kill-1", "kill", seconds=2.0, line=58, process="two")),
     )
 
 
 def test_full_expectations(tmp_path: Path) -> None:
     expect = load(project(tmp_path), "full", FULL).expect
-    assert [line.line for line in expect] == list(range(59, 70))
-    assert expect[0] == Expectation("job.q1.outcome", "no_change", 59)
+    assert [line.line for line in expect] == list(range(60, 71))
+    assert expect[0] == Expectation("job.q1.outcome", "no_change", 60)
     assert [line.due for line in expect[1:]] == [
         None,
         {"min": 1, "max": 3},
@@ -340,13 +341,15 @@ def test_find_scenarios(tmp_path: Path) -> None:
         "fixtures/x.yaml",
         ".hidden/d.yaml",
         "notes.txt",
+        "runs/one/now-7/scenario.yaml",
+        "runs/one/now-7/journal.jsonl",
     ):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(SHORT, "utf-8")
     (tmp_path / "empty").mkdir()
     found = find_scenarios([tmp_path, tmp_path / "b.yaml", tmp_path / "notes.txt"])
     assert found == [tmp_path / name for name in ("a.yml", "b.yaml", "notes.txt", "sub/c.yaml")]
-    for name in ("empty", "fixtures", "profiles"):
+    for name in ("empty", "fixtures", "profiles", "runs"):
         with pytest.raises(UsageError, match=r"there is no scenario \(\*\.yaml\) in this folder"):
             find_scenarios([tmp_path / name])
     with pytest.raises(UsageError, match="there is no such file or folder"):

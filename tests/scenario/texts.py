@@ -79,6 +79,7 @@ steps:
   - content: { job: q1, kind: chat.session, pace: 1s, fails: rate_limited, within: 4s }
   - inject: { to: one, text: "{}" }
   - inject: { to: one, junk: binary }
+  - fault: { local_agent: two, kill: true, for: 2s }
 expect:
   - job.q1.outcome: no_change
   - job.q1.errorCode: null
@@ -92,6 +93,7 @@ expect:
   - figures.retransmissions: { max: 1 }
   - socket.one.closes: { count: 2, contains: "4420" }
 must_judge: [stream-complete, job-at-most-once]
+patient: true
 """
 
 SHORT = "scenario: short\nabout: Hardly anything\nsteps:\n  - idle: 1s\n"

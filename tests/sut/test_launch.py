@@ -157,3 +157,10 @@ def test_blanks_in_values_of_variables_are_secrets_and_others_are_not(tmp_path: 
     )
     assert blank_values(profile, {"word": "w", "name": "N", "key": "hush"}, {}) == ("hush",)
     assert blank_values(profile, {"word": "w", "name": "N"}, {"LAB_SUT_KEY": "hush"}) == ("hush",)
+
+
+def test_the_state_s_folder_lies_in_the_temporary_home(tmp_path: Path) -> None:
+    profile = load_profile(write(tmp_path, "profile: p\nabout: x\ncommand: [run]\nstate: '{home}/.mine'\n"))
+    assert resolve(profile, VALUES, HOME, {}, CALLER).state == HOME / ".mine"
+    bare = load_profile(write(tmp_path, "profile: p\nabout: x\ncommand: [run]\n"))
+    assert resolve(bare, VALUES, HOME, {}, CALLER).state is None

@@ -73,6 +73,10 @@ def test_the_least_profile_has_defaults(tmp_path: Path) -> None:
         ("profile: q\nabout: x\ncommand: x\n", 1, 10, "profile", None),
         ("profile: p\nabout: x\n", 1, 1, "", None),
         (LEAST + "home: temporry\n", 4, 7, "home", "temporary"),
+        (LEAST + "state: /tmp/state\n", 4, 8, "state", None),
+        (LEAST + "state: '{home}'\n", 4, 8, "state", None),
+        (LEAST + "state: '{home}/../other'\n", 4, 8, "state", None),
+        (LEAST + "home: inherit\nstate: '{home}/.mine'\n", 5, 8, "state", None),
         (LEAST + "stop: { signal: SIGTREM }\n", 4, 17, "stop.signal", "SIGTERM"),
         (LEAST + "stop: { grace: 5 }\n", 4, 16, "stop.grace", None),
         (LEAST + "environment: { HOME: x }\n", 4, 16, "environment.HOME", None),
@@ -159,3 +163,15 @@ def test_a_command_that_is_none_is_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         profile_for_command(text)
     assert words in str(caught.value)
+
+
+@pytest.mark.req("CHAT-061")
+def test_where_a_program_keeps_its_files(tmp_path: Path) -> None:
+    """What a profile names; for a command line, what it is told in LAB_STATE_DIR; else nobody knows."""
+    named = load_profile(write(tmp_path, LEAST + "state: '{home}/.mine'\n")).state
+    assert named is not None
+    assert named.fill({"home": "/h"}) == "/h/.mine"
+    told = profile_for_command("x y").state
+    assert told is not None
+    assert told.fill({"home": "/h"}) == "/h/state"
+    assert load_profile(write(tmp_path, LEAST)).state is None

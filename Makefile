@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SCENARIO ?= scenarios/chat-resume.yaml
 JOBS ?= 2
+SAMPLE ?= 400
 
 .PHONY: run test check lint types clean
 .DELETE_ON_ERROR:
@@ -23,6 +24,10 @@ test-long: $(VENV)/installed-test
 .PHONY: bench
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks
+
+.PHONY: mutate
+mutate: $(VENV)/installed-mutation
+	$(BIN)/python -m tests.mutation.table --sample $(SAMPLE)
 
 check: lint types
 
@@ -44,6 +49,10 @@ $(VENV)/installed: $(VENV)/created pyproject.toml constraints.txt
 
 $(VENV)/installed-test: $(VENV)/installed
 	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+$(VENV)/installed-mutation: $(VENV)/installed-test
+	$(BIN)/pip install -q --disable-pip-version-check -c constraints.txt -e '.[test,mutation]'
 	@touch $@
 
 clean:

@@ -131,6 +131,19 @@ def test_a_reader_that_goes_away(tmp_path: Path) -> None:
     assert (tmp_path / "idle-only" / "latest" / "result.json").exists()
 
 
+def test_a_verdict_is_not_lost_on_a_reader_that_goes_away(tmp_path: Path) -> None:
+    """A run that failed has its status, also when nobody reads its document to the end."""
+    read, write = os.pipe()
+    os.close(read)
+    arguments = ["run", "tests/scenarios/valid-fail/expected-refusal.yaml", "--out", str(tmp_path), "--json"]
+    process = subprocess.Popen(
+        [*LAB, *arguments], cwd=ROOT, env=environment(), stdout=write, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write)
+    _, said = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, said) == (1, "")
+
+
 def test_an_output_that_is_full(tmp_path: Path) -> None:
     """Status 3 in a sentence."""
     for arguments in (["list"], ["run", "tests/scenarios/valid-pass/idle-only.yaml", "--out", str(tmp_path)]):
@@ -146,7 +159,9 @@ def test_an_output_that_is_full(tmp_path: Path) -> None:
                 check=False,
             )
         assert process.returncode == 3
-        assert process.stderr == "lab: the output could not be written: No space left on device.\n"
+        verdict = " The verdict stands: idle-only PASS (" if arguments[0] == "run" else "\n"
+        assert process.stderr.startswith(f"lab: the output could not be written: No space left on device.{verdict}")
+        assert process.stderr.count("\n") == 1
 
 
 def test_the_installed_command_and_the_module_are_one() -> None:

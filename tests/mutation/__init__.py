@@ -1,0 +1,1 @@
+"""Mutants of lab/protocol, and what its tests do not notice: `make mutate`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +24,7 @@ from lab.report.console import PatientConsole
 from lab.run.runner import check_requires
 from lab.run.verdict import Outcome
 from lab.run.virtual import check_virtual
-from lab.scenario.loader import resolved_yaml
+from lab.scenario.loader import project_root, resolved_yaml
 from lab.scenario.model import Scenario
 
 MOST_SHRINKING = 120
@@ -68,6 +69,7 @@ class ExploreCommand:
         check_scripts(scenario)
         check_requires(scenario, None)
         check_virtual(scenario, None)
+        self._check_out(scenario)
         console = PatientConsole(stderr=self.as_json, quiet=self.as_json)
         targets = self._targets(scenario)
         console.say(Text(f"{scenario.name} · exploring up to {self.runs} fault plans      seed {self.seed}", "bold"))
@@ -84,15 +86,28 @@ class ExploreCommand:
 
             budget = Budget(self.runs, None if self.minutes is None else self.minutes * 60)
             try:
+                signal.signal(signal.SIGTERM, signal.default_int_handler)
                 search(scenario, targets, self.seed, budget, self.workers, each)
             except KeyboardInterrupt:
                 interrupted = True
-        self._tell(console, began, targets)
+        self._tell(console, began, targets, interrupted)
         if console.failure is not None:
             raise EnvironmentFault(f"the output could not be written: {console.failure.strerror}.")
         if interrupted:
             return ExitStatus.INTERRUPTED
         return ExitStatus.BROKEN if self._found else ExitStatus.HELD
+
+    def _check_out(self, scenario: Scenario) -> None:
+        """A finding names the scripts of its scenario, which are looked for below its own project's root."""
+        root = project_root(scenario.file)
+        if (
+            any(spec.scripts for spec in scenario.agent2s.values())
+            and project_root(self.out / scenario.file.name) != root
+        ):
+            raise UsageError(
+                f"{self.out}: a scenario written there would not find the scripts of {scenario.file}. "
+                f"Name a folder below {root} with --out."
+            )
 
     def _targets(self, scenario: Scenario) -> Targets:
         """What can be struck, by a run without a further fault, which has to pass."""
@@ -109,12 +124,26 @@ class ExploreCommand:
         if broken in self._found:
             self._again[broken] = self._again.get(broken, 0) + 1
             return
+        try:
+            found = self._made_small(scenario, tried)
+        except KeyboardInterrupt:
+            # What was found is kept, as large as it is.
+            found = self._write(scenario, tried.number, broken, tried.trial.said, tried.plan)
+            self._tell_found(found, console)
+            raise
+        self._tell_found(found, console)
+
+    def _made_small(self, scenario: Scenario, tried: Tried) -> Found:
+        broken = tried.trial.broken
         struck = tuple(planned for planned in tried.plan if planned.fault.id in tried.trial.fired)
         start = struck if struck and self._fails_so(scenario, struck, broken) else tried.plan
         small = shrink(start, lambda plan: self._fails_so(scenario, plan, broken), MOST_SHRINKING)
         said = try_plan(scenario, small, self.seed).said
-        found = self._found[broken] = self._write(scenario, tried.number, broken, said, small)
-        console.say(Text(f"FAIL  {', '.join(broken)}", "bold red"))
+        return self._write(scenario, tried.number, broken, said, small)
+
+    def _tell_found(self, found: Found, console: PatientConsole) -> None:
+        self._found[found.broken] = found
+        console.say(Text(f"FAIL  {', '.join(found.broken)}", "bold red"))
         for text in found.said:
             console.say(Text(f"      {text}"))
         for planned in found.plan:
@@ -154,16 +183,16 @@ class ExploreCommand:
             f"{len(progress.struck)} of {pairs_of(targets)} (fault × moment) struck · {progress.failures} failed"
         )
 
-    def _tell(self, console: PatientConsole, began: float, targets: Targets) -> None:
+    def _tell(self, console: PatientConsole, began: float, targets: Targets, interrupted: bool) -> None:
         if self.as_json:
             print(json.dumps(self._json(began, targets), indent=2))
             return
         console.say(Text(f"  {self._line(began, targets)}", "dim"))
         for broken, count in self._again.items():
             console.say(Text(f"  {', '.join(broken)}: {count} more plans failed so", "dim"))
-        verdict = "FAIL" if self._found else "PASS"
+        verdict = "FAIL" if self._found else "INTERRUPTED" if interrupted else "PASS"
         ways = f"{len(self._found)} ways to fail, in {self.out}" if self._found else "no plan broke a promise"
-        console.say(Text(f"{verdict}  {ways}", "bold red" if self._found else "bold green"))
+        console.say(Text(f"{verdict}  {ways}", "bold red" if self._found or interrupted else "bold green"))
 
     def _json(self, began: float, targets: Targets) -> dict[str, object]:
         progress = self._progress

@@ -1,4 +1,4 @@
-"""`lab serve`: one double, or the reference Local Agent, as a program of its own, until Ctrl-C."""
+"""`lab serve`: one double, the reference Local Agent or the fault proxies, as a program of its own, until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import click
 
 from lab.clock import Clock
 from lab.context import RunContext
-from lab.errors import EnvironmentFault, ExitStatus, UsageError
+from lab.draws import Draws
+from lab.errors import EnvironmentFault, ExitStatus, LabError, UsageError
 from lab.journal.events import (
     Agent2Job,
     Agent2Request,
@@ -46,7 +48,7 @@ JOURNAL = click.option(
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def serve() -> None:
-    """One double, or the reference Local Agent, as a program of its own.
+    """One double, the reference Local Agent or the fault proxies, as a program of its own.
 
     What it prints at its start holds credentials on purpose: the other side needs them.
     """
@@ -157,6 +159,49 @@ def local_agent(journal: Path | None) -> ExitStatus:
         return [agent]
 
     return _serve(start, journal)
+
+
+@serve.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8474, show_default=True, help="0 takes a free one.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Toxiproxy's JSON: a list of proxies, each with its toxics.",
+)
+@click.option("--seed", type=click.IntRange(0), help="Seed of all that toxics draw; by default a fresh one.")
+@click.option("--metrics", is_flag=True, help="Serve /metrics for Prometheus.")
+def faults(host: str, port: int, config: Path | None, seed: int | None, metrics: bool) -> ExitStatus:
+    """Fault proxies under Toxiproxy's HTTP API, for every client of it."""
+    from lab.faults.api.config import configure, load_config
+
+    proxies = [] if config is None else load_config(config)
+
+    async def start(ctx: RunContext) -> Sequence[Part]:
+        from lab.faults.api.routes import VERSION
+        from lab.faults.api.server import ApiServer, is_loopback
+        from lab.faults.engine import Engine
+
+        chosen = ctx.seed if seed is None else seed
+        engine = Engine(asyncio.get_running_loop(), partial(Draws, chosen), loopback_only=is_loopback(host))
+        server = ApiServer(engine, host, port, metrics=metrics)
+        try:
+            if config is not None:
+                await configure(engine, config, proxies)
+            await server.start()
+        except LabError:
+            await engine.close()
+            raise
+        if not is_loopback(host):
+            click.echo(f"lab: whoever reaches {host} rules these proxies: there is no password.", err=True)
+        for proxy in engine.proxies.values():
+            toxics = ", ".join(toxic.name for toxic in proxy.toxics) or "none"
+            click.echo(f"proxy {proxy.name}: {proxy.listen} -> {proxy.upstream}, toxics: {toxics}")
+        click.echo(f"fault API, as Toxiproxy {VERSION} has it, at {server.url} with seed {chosen}")
+        sys.stdout.flush()
+        return [server, engine]
+
+    return _serve(start, None)
 
 
 def _kinds(text: str) -> tuple[str, ...]:

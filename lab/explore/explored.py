@@ -44,8 +44,8 @@ PASSING = frozenset({"disconnected", "repeated"})
 ANSWERS = frozenset({"accepted", "rejected"})
 """Answers to an assignment; whoever assigns patiently has waited for one, whichever it is."""
 
-NEAREST = {"resumed": "ready", "cancelled": "ended"}
-"""What comes whatever else a fault does: a session may be lost, and a job end before its cancel arrives."""
+NEAREST = {"cancelled": "ended"}
+"""What comes whatever else a fault does: a job may end before its cancel arrives."""
 
 SETTLING_SECONDS = 60.0
 """What passes at the end: longer than a frame is sent again, so that what goes on behind a job's end shows as well."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -16,6 +19,7 @@ from lab.explore.plan import Plan, Planned
 from lab.explore.trial import Trial, plan_of, try_plan
 from lab.faults.plan import Acts
 from lab.scenario.model import Scenario
+from lab.sim.patches import machine_replaced
 
 AHEAD = 2
 """Trials that wait for each worker, so that none is idle."""
@@ -92,7 +96,7 @@ def search(
                 return
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_deaf_to_interrupts) as pool:
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker) as pool:
         pending: dict[Future[Trial], tuple[int, Plan]] = {}
         try:
             while True:
@@ -117,6 +121,20 @@ def _numbers(budget: Budget) -> Iterator[int]:
         yield number
 
 
-def _deaf_to_interrupts() -> None:
-    """A worker finishes its trial; the process that asked for it decides when to stop."""
+_for_good = ExitStack()
+"""What holds until the worker ends."""
+
+
+def _begin_worker() -> None:
+    """A worker finishes its trial; the process that asked for it decides when to stop. It does nothing but trials."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+    _for_good.enter_context(machine_replaced())
+
+
+def _end_with_the_parent() -> None:
+    """A parent that was killed can't end its workers, and they would wait for their next trial for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -54,10 +54,13 @@ def try_plan(scenario: Scenario, plan: Plan, seed: int) -> Trial:
 
 
 def run_quietly(scenario: Scenario, seed: int) -> RunResult:
-    """A run that leaves nothing behind."""
+    """A run that leaves nothing behind. One that was interrupted tells nothing, so it raises `KeyboardInterrupt`."""
     with tempfile.TemporaryDirectory(prefix="lab-explore-", dir=MEMORY) as out, _scratch_in(out):
         options = RunOptions(Path(out), seed, clock="virtual")
-        return run_virtual(lambda: run_scenario(scenario, options, lambda *_: None), seed)
+        result = run_virtual(lambda: run_scenario(scenario, options, lambda *_: None), seed)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return result
 
 
 @contextmanager

@@ -18,6 +18,8 @@ class Conditions:
         self._fired: dict[str, None] = {}
         self._sent: dict[tuple[str, str], None] = {}
         self._repeated: dict[str, None] = {}
+        self._assigned: dict[object, object] = {}
+        self._rejected: dict[str, None] = {}
         self._states: dict[str, list[str]] = {name: [] for name in gateways}
         self._marked: dict[str, int] = {}
         self._ended_by_gateway: dict[str, None] = {}
@@ -41,6 +43,10 @@ class Conditions:
         """Whether a local agent sent a frame of this job a second time."""
         return job_id in self._repeated
 
+    def is_rejected(self, job_id: str) -> bool:
+        """Whether a local agent rejected a job, also where its ack was lost and its gateway takes it for accepted."""
+        return job_id in self._rejected
+
     def states(self, agent: str) -> list[str]:
         """What became of an agent's sessions, in order."""
         return self._states[agent]
@@ -56,6 +62,10 @@ class Conditions:
     def has_resumed(self, agent: str) -> bool:
         """Whether an agent's session was resumed since the mark."""
         return "resumed" in self._states[agent][self._marked.get(agent, 0) :]
+
+    def has_returned(self, agent: str) -> bool:
+        """Whether an agent became ready since the mark, in its old session or in a new one."""
+        return not {"ready", "resumed"}.isdisjoint(self._states[agent][self._marked.get(agent, 0) :])
 
     def speaks_v1(self, agent: str) -> bool:
         """Whether an agent's connection went on in v1, and is still there."""
@@ -81,6 +91,10 @@ class Conditions:
         match event:
             case FaultFired():
                 self._fired[event.fault] = None
+            case Frame(type="ack", direction="la-to-cp"):
+                self._take_ack(event)
+            case Frame(type="job.assign", direction="cp-to-la"):
+                self._assigned[event.msg_id] = event.payload.get("jobId")
             case Frame() if event.direction == "la-to-cp" and not event.by_lab:
                 self._take_frame(event)
             case SessionChanged() if event.agent in self._states:
@@ -96,6 +110,11 @@ class Conditions:
                 self._refusals[entry.by] = self._refusals.get(entry.by, 0) + 1
             case _:
                 pass
+
+    def _take_ack(self, ack: Frame) -> None:
+        job_id = self._assigned.get(ack.payload.get("ackMsgId"))
+        if isinstance(job_id, str) and ack.payload.get("status") == "rejected":
+            self._rejected[job_id] = None
 
     def _take_frame(self, frame: Frame) -> None:
         job_id = frame.payload.get("jobId")

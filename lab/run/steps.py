@@ -5,18 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import singledispatchmethod
 
 from lab.context import RunContext
 from lab.errors import LabError, MisuseError, NotApplicable, RemoteError, SutFault
 from lab.faults.plan import FAULT_KINDS, Acts, Fault
-from lab.gateway.jobs import CallRefused
+from lab.gateway.jobs import CallRefused, Job
 from lab.gateway.junk import junk
 from lab.gateway.server import GatewayServer
 from lab.journal.events import FaultPlanned, SessionChanged, StepEnded, StepStarted
 from lab.run.agents import REFERENCE
 from lab.run.conditions import Conditions, until
 from lab.run.driver import RETRIED_CODES, Driver, NotAssigned
+from lab.run.patience import PatientCaller
 from lab.run.step_words import describe
 from lab.run.whereabouts import gateway_of
 from lab.run.world import World
@@ -56,6 +58,7 @@ class StepRunner:
         self._world = world
         self._driver = driver
         self._conditions = Conditions(ctx, {spec.name: spec.gateway for spec in scenario.local_agents.values()})
+        self._patient = PatientCaller(driver, self._until, self._is_ready, self._is_over)
         self._may_be_gone: dict[str, None] = {}
         """Agents whose end a step has waited for."""
 
@@ -182,9 +185,9 @@ class StepRunner:
         tests: dict[str, Callable[[], bool]] = {
             "accepted": lambda: job.answer is not None or job.results > 0,
             "rejected": lambda: job.answer is not None,
-            "running": lambda: job.state in BEGUN or job.results > 0 or job.answer == "rejected",
-            "ended": lambda: job.results > 0 or job.answer == "rejected",
-            "cancelled": lambda: job.results > 0 or job.answer == "rejected",
+            "running": lambda: job.state in BEGUN or self._is_over(job),
+            "ended": lambda: self._is_over(job),
+            "cancelled": lambda: self._is_over(job),
             "repeated": lambda: self._conditions.is_repeated(job.job_id),
         }
         await self._until(tests[step.condition])
@@ -198,6 +201,15 @@ class StepRunner:
             raise StepFailed(f"the job ended {outcome}, {step.condition} was due")
         return job.code or ""
 
+    def _is_over(self, job: Job) -> bool:
+        """Whether a job has ended, or will never begin."""
+        return job.results > 0 or self._is_rejected(job)
+
+    def _is_rejected(self, job: Job) -> bool:
+        # SQ-008: the ack of a repeat says duplicate, so a rejection whose ack was lost is never known to its gateway.
+        unknown = self._scenario.patient and self._conditions.is_rejected(job.job_id)
+        return unknown or job.answer == "rejected"
+
     async def _wait_agent(self, step: WaitStep) -> str:
         name = step.subject
         tests: dict[str, Callable[[], bool]] = {
@@ -209,6 +221,10 @@ class StepRunner:
         }
         if step.condition in ("disconnected", "refused"):
             return await self._wait_gone(step, tests[step.condition])
+        if self._scenario.patient and step.condition == "resumed":
+            await self._patient.await_return(lambda: self._conditions.has_returned(name))
+            # RS-006: in which session it goes on is told by laws.
+            step = replace(step, condition="ready")
         await self._until(tests[step.condition])
         if step.condition == "v1":
             return "on the same connection"
@@ -245,9 +261,9 @@ class StepRunner:
 
     @_do.register
     async def _(self, step: AssignStep) -> str:
-        if self._scenario.patient and step.fails is None:
-            return await self._assign_patiently(step)
         try:
+            if self._scenario.patient and step.fails is None:
+                return await self._patient.assign(step)
             job = self._driver.assign(step)
         except CallRefused as refused:
             if refused.code == step.fails:
@@ -257,30 +273,16 @@ class StepRunner:
             raise StepFailed(f"the gateway took the job, {step.fails} was due")
         return f"{job.kind}"
 
-    async def _assign_patiently(self, step: AssignStep) -> str:
-        """Assign when the agent is there, and once more when the assign was lost with its session."""
-        while True:
-            await self._until(lambda: self._is_ready(step.to))
-            try:
-                job = self._driver.assign(step)
-            except CallRefused as refused:
-                if refused.code == "AGENT_UNSUPPORTED":
-                    # CHAT-005: agent2 was away when the agent announced itself.
-                    return f"refused: {refused.code}"
-                raise StepFailed(f"the gateway refused the job: {refused}") from None
-            # Its code without an answer tells that it never reached the agent.
-            await self._until(lambda job=job: job.answer is not None or job.results > 0 or job.code is not None)  # type: ignore[misc]
-            if job.answer is not None or job.results > 0:
-                return job.kind
-
     @_do.register
     async def _(self, step: CancelStep) -> str:
+        if self._scenario.patient:
+            return await self._patient.cancel(step)
         self._driver.cancel(step.job, step.reason)
         return step.reason
 
     @_do.register
     async def _(self, step: StreamStep) -> str:
-        if self._scenario.patient and step.events is None and self._driver.job(step.job).job.answer == "rejected":
+        if self._scenario.patient and step.events is None and self._is_rejected(self._driver.job(step.job).job):
             return "there is none: the job was rejected"
         assigned = self._driver.follow(step.job)
         follower = assigned.follower
@@ -318,10 +320,10 @@ class StepRunner:
 
     @_do.register
     async def _(self, step: ApproveStep) -> str:
+        if self._scenario.patient:
+            return await self._patient.approve(step)
         job = self._driver.job(step.job).job
-        await self._until(lambda: job.approval_id is not None or job.results > 0 or job.answer == "rejected")
-        if job.approval_id is None and self._scenario.patient:
-            return "the job ended without asking for one"
+        await self._until(lambda: job.approval_id is not None or job.results > 0)
         if job.approval_id is None:
             raise StepFailed(f"job {step.job} ended without asking for an approval")
         self._driver.approve(step.job, step.decision)

@@ -226,4 +226,4 @@ class Scenario:
     """What a run needs: `reference` (the SUT must be the reference agent) or a capability's name."""
     tags: tuple[str, ...] = ()
     patient: bool = False
-    """Whether the caller waits for an agent that is away, and asks again for what came too late."""
+    """Whether the caller waits for an agent that is away, asks again, and takes what faults may bring about."""

@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +35,7 @@ PLANS: Final = 1000
 """Plans of a scenario that are drawn for a slip at most."""
 
 BLOCK: Final = 10
-"""Plans that are drawn for each scenario before further ones of any."""
+"""Plans that are tried of each scenario before further ones of any."""
 
 MOST_SHRINKING: Final = 120
 
@@ -87,8 +87,10 @@ def explored_scenario(name: str) -> tuple[Scenario, Targets]:
 
 def tried(slip: str | None, scenario: str, plan: Plan, seed: int = SEED) -> Trial:
     """A trial of a plan with a slip, or with none."""
+    # Before the slip is there: what can be struck is told by a run without it.
+    base, _ = explored_scenario(scenario)
     with planted(*([all_plants()[slip].put] if slip is not None else [])):
-        return try_plan(explored_scenario(scenario)[0], plan, seed)
+        return try_plan(base, plan, seed)
 
 
 def breaks(slip: str, scenario: str, plan: Plan) -> bool:
@@ -96,27 +98,37 @@ def breaks(slip: str, scenario: str, plan: Plan) -> bool:
     return all_plants()[slip].law in tried(slip, scenario, plan).broken
 
 
-def find(slip: str, first: Pin | None = None, plans: int = PLANS, skip: int = 0) -> Pin | None:
-    """The first plan under which a slip breaks its law and nothing breaks without it, made small; None if none does.
+def find(slip: str, first: Pin | None = None, plans: int = PLANS) -> Pin | None:
+    """A plan under which a slip breaks its law and nothing breaks without it, made small; None if none does.
 
-    `first` says where it was found before: that plan is looked at first. The first `skip` plans are passed over.
+    `first` says where it was found before: that plan is looked at first. Then come plans with few faults.
     """
-    before = [(first.scenario, first.number)] if first is not None else []
-    for scenario, number in chain(before, _numbers(skip, plans)):
+    before = [] if first is None else [(first.scenario, first.number)]
+    for scenario, number in chain(before, _candidates(situations()[slip], plans)):
         plan = plan_of(explored_scenario(scenario)[1], SEED, number)
-        if STIRRED_BY[situations()[slip]].isdisjoint(planned.fault.kind for planned in plan):
-            continue
         if breaks(slip, scenario, plan) and not tried(None, scenario, plan).broken:
-            small = shrink(plan, lambda plan, scenario=scenario: breaks(slip, scenario, plan), MOST_SHRINKING)  # type: ignore[misc]
+            small = shrink(plan, partial(breaks, slip, scenario), MOST_SHRINKING)
             if not tried(None, scenario, small).broken:
                 return Pin(slip, scenario, SEED, number, small)
     return None
 
 
-def _numbers(skip: int, plans: int) -> Iterator[tuple[str, int]]:
-    for start in range(skip, plans, BLOCK):
-        for scenario in TRIED:
-            yield from ((scenario, number) for number in range(start, min(start + BLOCK, plans)))
+def _candidates(situation: str, plans: int) -> Iterator[tuple[str, int]]:
+    """Scenarios and the numbers of their plans that make a situation: some of each scenario, then further ones."""
+    ordered = {scenario: _smallest_first(scenario, situation, plans) for scenario in TRIED}
+    for start in range(0, plans, BLOCK):
+        for scenario, numbers in ordered.items():
+            yield from ((scenario, number) for number in numbers[start : start + BLOCK])
+
+
+def _smallest_first(scenario: str, situation: str, plans: int) -> list[int]:
+    drawn = {number: plan_of(explored_scenario(scenario)[1], SEED, number) for number in range(plans)}
+    stirring = {number: plan for number, plan in drawn.items() if _kinds(plan) & STIRRED_BY[situation]}
+    return sorted(stirring, key=lambda number: len(stirring[number]))
+
+
+def _kinds(plan: Plan) -> frozenset[str]:
+    return frozenset(planned.fault.kind for planned in plan)
 
 
 # The table
@@ -177,13 +189,12 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bugs.explored", description=__doc__)
     parser.add_argument("slips", nargs="*", metavar="SLIP")
     parser.add_argument("--plans", type=int, default=PLANS, help=f"plans of a scenario at most, {PLANS} by default")
-    parser.add_argument("--skip", type=int, default=0, help="plans of a scenario that are passed over")
     parser.add_argument("--write", action="store_true", help=f"put what is found into {PINS.name}")
     chosen = parser.parse_args(arguments)
     known = dict(pins()) if PINS.exists() else {}
     missed = 0
     for slip in chosen.slips or sought():
-        pin = find(slip, known.get(slip), chosen.plans, chosen.skip)
+        pin = find(slip, known.get(slip), chosen.plans)
         missed += pin is None
         if pin is None:
             print(f"{slip}: not found", flush=True)

@@ -73,7 +73,7 @@ def duplicate_runs_again(patch: Patch) -> None:
     patch.wrap(Jobs, "assign", make_assign)
 
 
-@plant("agent-dedupe-by-bytes", scenario="lost-ack-of-assign", law="acks")
+@plant("agent-dedupe-by-bytes", scenario="lost-ack-of-assign", law="refusals")
 def dedupe_by_bytes(patch: Patch) -> None:
     texts: list[object] = []
     known: list[bool] = []
@@ -93,7 +93,7 @@ def dedupe_by_bytes(patch: Patch) -> None:
     _change_verdict(patch, judge)
 
 
-@plant("agent-nonce-before-duplicate", scenario="duplicate", law="acks")
+@plant("agent-nonce-before-duplicate", scenario="duplicate", law="refusals")
 def nonce_before_duplicate(patch: Patch) -> None:
     def make(original: Function) -> Function:
         def is_copy(self: AgentConnection, members: Members) -> bool:

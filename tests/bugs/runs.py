@@ -86,11 +86,12 @@ def load(name: str) -> Scenario:
     return load_scenario(SCENARIOS / f"{name}.yaml", known_laws=frozenset(LAWS), known_figures=FIGURE_NAMES)
 
 
-def run(name: str, out: Path, slip: Plant | None = None) -> Told:
-    """Run a scenario, with its provocations, and with a slip if one is given."""
+def run(name: str, out: Path, slip: Plant | None = None, seed: int | None = None) -> Told:
+    """Run a scenario, with its provocations, and with a slip if one is given; `seed` goes before the scenario's."""
     scenario = load(name)
     provocations = [PROVOCATIONS[tag] for tag in scenario.tags if tag in PROVOCATIONS]
-    options = RunOptions(out, scenario.seed if scenario.seed is not None else 1)
+    own = scenario.seed if scenario.seed is not None else 1
+    options = RunOptions(out, own if seed is None else seed, clock="virtual")
     with planted(*provocations), planted(*([slip.put] if slip is not None else [])) as patch:
         result = run_virtual(lambda: run_scenario(scenario, options, lambda *_: None), options.seed)
     return _told(name, result, patch.reached)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 from lab.cli import run_command_line
 from lab.commands import explore as command
-from lab.explore import search as searching
+from lab.explore.drawing import Targets
+from lab.explore.search import Budget, Tried, search
+from lab.scenario.model import Scenario
 from tests.bugs.plants import all_plants, planted
-from tests.command_line import Child, make_project
-from tests.command_line import lab as lab_in_a_child
+from tests.command_line import PATIENCE, ROOT, Child, environment, make_project
 from tests.explore.killed import LEFT_OPEN, collected
 
 pytestmark = LEFT_OPEN
@@ -35,6 +39,16 @@ FIX = (
 )
 SLIP = "agent-queue-flushed-before-ready"
 """Shows at any cut with work on its way."""
+
+LAW = "agent-frames-valid"
+"""What it breaks."""
+
+PLANTING = f"""\
+from tests.bugs.plants import Patch, all_plants
+
+all_plants()["{SLIP}"].put(Patch())
+"""
+"""What a child does before anything else, its workers too."""
 
 
 @dataclass
@@ -122,6 +136,17 @@ def test_a_scenario_that_fails_by_itself_is_nothing_to_explore(project: Project,
     assert not (folder / "runs").exists()
 
 
+def test_a_finding_is_written_where_it_finds_its_scripts(
+    project: Project, lab: Lab, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Or its command would be of no use. Without scripts any place will do."""
+    folder, elsewhere = project(one=FIX, two=READY), tmp_path_factory.mktemp("elsewhere")
+    done = lab("scenarios/one.yaml", "--runs", "1", "--out", elsewhere)
+    assert (done.status, done.out) == (2, "")
+    assert f"would not find the scripts of scenarios/one.yaml. Name a folder below {folder} with --out." in done.err
+    assert lab("scenarios/two.yaml", "--runs", "1", "--out", elsewhere).status == 0
+
+
 # Nothing found: 0
 
 
@@ -160,7 +185,7 @@ def test_what_is_found_fails_again_by_its_file(project: Project, lab: Lab, slip:
     files = sorted(Path("found").iterdir())
     assert len(failed) == len(set(failed)) == len(files) >= 1
     assert f"FAIL  {len(files)} ways to fail, in found" == lines[-1]
-    assert any("agent-frames-valid" in line for line in failed)
+    assert any(LAW in line for line in failed)
     for file in files:
         assert f"      again: lab run {file} --clock virtual" in lines
         assert file.read_text("utf-8").startswith("# Found by exploring scenarios/one.yaml with seed 1, plan ")
@@ -168,14 +193,23 @@ def test_what_is_found_fails_again_by_its_file(project: Project, lab: Lab, slip:
         assert run_command_line(["run", str(file), "--clock", "virtual", "--out", "again"]) == 1
 
 
-def test_a_file_of_a_finding_holds_without_the_mistake(project: Project, lab: Lab) -> None:
-    """In a fresh process, which is given nothing but the file."""
+def test_a_file_is_enough_for_a_process_of_its_own(project: Project) -> None:
+    """Found by two workers; it fails where the mistake is, and holds where it is not."""
     folder = project(one=FIX)
-    with planted(all_plants()[SLIP].put):
-        assert lab("scenarios/one.yaml", "--runs", "12", "--out", "found").status == 1
-    for file in sorted(Path("found").iterdir()):
-        done = lab_in_a_child("run", file, "--clock", "virtual", cwd=folder)
-        assert done.returncode == 0, done.stdout
+    (folder / "sitecustomize.py").write_text(PLANTING)
+    mistaken = environment(PYTHONPATH=f"{folder}{os.pathsep}{ROOT}")
+    asked = ["explore", "scenarios/one.yaml", "--runs", "12", "--workers", "2", "--out", "found"]
+    with Child(asked, cwd=folder, env=mistaken) as child:
+        assert child.end() == 1
+    found = re.search(rf"^FAIL  .*{LAW}.*$", child.text, re.MULTILINE)
+    assert found is not None, child.text
+    again = re.search(r"again: lab (.*)$", child.text[found.start() :], re.MULTILINE)
+    assert again is not None
+    with Child(again[1].split(), cwd=folder, env=mistaken) as child:
+        assert child.end() == 1
+    assert f"FAIL  {LAW}" in child.text
+    with Child(again[1].split(), cwd=folder) as child:
+        assert child.end() == 0, child.text
 
 
 def test_as_json(project: Project, lab: Lab, slip: None) -> None:
@@ -189,7 +223,7 @@ def test_as_json(project: Project, lab: Lab, slip: None) -> None:
     assert 0 < len(told["struck"]) <= told["strikable"]
     assert all(struck["times"] >= 1 for struck in told["struck"])
     assert {found["file"] for found in told["found"]} == {str(file) for file in Path("found").iterdir()}
-    found = next(found for found in told["found"] if "agent-frames-valid" in found["broken"])
+    found = next(found for found in told["found"] if LAW in found["broken"])
     assert len(found["said"]) == len(found["broken"])
     assert 1 <= len(found["faults"]) <= 4
     assert found["again"] == f"lab run {found['file']} --clock virtual"
@@ -223,19 +257,17 @@ def test_what_was_found_before_an_interrupt_is_kept(
     """The summary is told, and the file of the finding is there."""
     project(one=FIX)
 
-    def until_found(*arguments: object) -> None:
-        each = arguments[-1]
-        assert callable(each)
-
-        def told(tried: searching.Tried) -> bool:
+    def until_found(
+        scenario: Scenario, targets: Targets, seed: int, budget: Budget, workers: int, each: Callable[[Tried], bool]
+    ) -> None:
+        def told(tried: Tried) -> bool:
             assert each(tried)
             if tried.trial.broken:
                 raise KeyboardInterrupt
             return True
 
-        search(*arguments[:-1], told)  # type: ignore[arg-type]
+        search(scenario, targets, seed, budget, workers, told)
 
-    search = command.search
     monkeypatch.setattr(command, "search", until_found)
     done = lab("scenarios/one.yaml", "--out", "found")
     assert done.status == 130
@@ -244,15 +276,32 @@ def test_what_was_found_before_an_interrupt_is_kept(
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
-def test_ctrl_c_ends_every_process_and_tells_what_was_tried(project: Project, workers: str) -> None:
-    """As a terminal sends it: to the command and its workers alike."""
+def test_ctrl_c_keeps_what_was_found_and_ends_every_process(project: Project, workers: str) -> None:
     folder = project(one=FIX)
-    with Child(["explore", "scenarios/one.yaml", "--runs", "100000", "--workers", workers], cwd=folder) as child:
-        child.until("exploring up to 100000 fault plans")
-        child.until(" of 100000 runs")
+    (folder / "sitecustomize.py").write_text(PLANTING)
+    asked = ["explore", "scenarios/one.yaml", "--runs", "100000", "--workers", workers, "--out", "found"]
+    with Child(asked, cwd=folder, env=environment(PYTHONPATH=f"{folder}{os.pathsep}{ROOT}")) as child:
+        child.until(f"FAIL  {LAW}")
+        child.until("again: ")
+        workers_of = psutil.Process(child.process.pid).children(recursive=True)
         child.send(signal.SIGINT)
         assert child.end() == 130
     assert "Traceback" not in child.text
-    *_, progress, verdict = child.text.splitlines()
-    assert " of 100000 runs · " in progress
-    assert verdict.split()[0] in ("PASS", "FAIL")
+    assert " of 100000 runs · " in child.text
+    files = list((folder / "found").iterdir())
+    assert child.text.splitlines()[-1] == f"FAIL  {len(files)} ways to fail, in found"
+    assert files
+    assert psutil.wait_procs(workers_of, PATIENCE)[1] == []
+
+
+def test_ctrl_c_before_anything_was_found(project: Project) -> None:
+    """As a terminal sends it, to the workers as well."""
+    folder = project(one=READY)
+    with Child(["explore", "scenarios/one.yaml", "--runs", "100000", "--workers", "2"], cwd=folder) as child:
+        child.until(" of 100000 runs")
+        for one in psutil.Process(child.process.pid).children(recursive=True):
+            one.send_signal(signal.SIGINT)
+        child.send(signal.SIGINT)
+        assert child.end() == 130
+    assert "Traceback" not in child.text
+    assert re.match(r"  [0-9]+ of 100000 runs · ", child.text.splitlines()[-2])

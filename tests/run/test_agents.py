@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
+from typing import cast
 
 import pytest
 
@@ -203,7 +204,7 @@ class FakeSut:
 async def test_none_is_starting_any_more_when_one_could_not() -> None:
     """Else it would be ended before it had begun, and live on."""
     slow, broken = FakeSut(), FakeSut(UsageError("no program"))
-    starting = asyncio.create_task(start_all({"slow": slow, "broken": broken}))
+    starting = asyncio.create_task(start_all(cast("dict[str, Sut]", {"slow": slow, "broken": broken})))
     for _ in range(20):
         await asyncio.sleep(0)
     assert not starting.done()

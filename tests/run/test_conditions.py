@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -39,6 +40,37 @@ def test_what_was_there_before_counts(ctx: RunContext) -> None:
     """A journal is read from its first entry."""
     ctx.journal.record("faults", FaultFired("a", "cut", "link gateway"))
     assert Conditions(ctx, {}).has_fired("a")
+
+
+@pytest.mark.parametrize("state", ["ready", "resumed", "ended"])
+def test_an_agent_has_returned_in_any_session_since_the_mark(
+    ctx: RunContext, conditions: Conditions, state: str
+) -> None:
+    ctx.journal.record("gateway", changed("resumed", "one"))
+    conditions.mark()
+    assert not conditions.has_returned("one")
+    ctx.journal.record("gateway", changed(state, "one"))
+    assert conditions.has_returned("one") is (state != "ended")
+
+
+@pytest.mark.parametrize("fate", ["copied", "released", "passed"])
+def test_what_the_lab_wrote_again_is_no_repetition(ctx: RunContext, conditions: Conditions, fate: str) -> None:
+    first = frame(type="job.result", msg_id="m", payload={"jobId": "j"})
+    ctx.journal.record("gateway", first)
+    ctx.journal.record("gateway", replace(first, fate=fate, fault=None if fate == "passed" else "f"))
+    assert conditions.is_repeated("j") is (fate == "passed")
+
+
+@pytest.mark.parametrize(("status", "fate"), [("rejected", "passed"), ("rejected", "dropped"), ("accepted", "passed")])
+def test_a_job_is_rejected_whether_its_gateway_hears_it_or_not(
+    ctx: RunContext, conditions: Conditions, status: str, fate: str
+) -> None:
+    ctx.journal.record("gw", frame(type="job.assign", direction="cp-to-la", msg_id="m", payload={"jobId": "j"}))
+    ack = frame(type="ack", payload={"status": status, "ackMsgId": "m"}, fate=fate)
+    ctx.journal.record("gw", replace(ack, payload={"status": "rejected", "ackMsgId": "another"}))
+    assert not conditions.is_rejected("j")
+    ctx.journal.record("gw", ack)
+    assert conditions.is_rejected("j") is (status == "rejected")
 
 
 def test_after_its_end_it_looks_no_more(ctx: RunContext, conditions: Conditions) -> None:

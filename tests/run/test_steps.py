@@ -96,6 +96,7 @@ class Bench:
             identity=SimpleNamespace(tenant_id="tenant", agents={AGENT: SimpleNamespace(agent_id="agent")}),
         )
         driver = SimpleNamespace(
+            jobs={},
             job=lambda _label: self.assigned,
             follow=lambda _label: self.assigned,
             open_session=lambda _label: self.opening,

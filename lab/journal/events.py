@@ -214,12 +214,16 @@ class LinkConnection(Event):
 @_event
 @dataclass(frozen=True)
 class LinkChanged(Event):
-    """A link was cut, healed, reset, moved or delayed; `seconds` is the delay added to each direction."""
+    """A link was cut, healed, reset, moved or delayed, or got or lost a toxic; `seconds` is the delay each way.
+
+    `toxic` is the name of the one that was added, updated or removed.
+    """
 
     kind: ClassVar[str] = "link.changed"
     link: str
     change: str
     seconds: float = 0.0
+    toxic: str = ""
 
 
 # The gateway's witness
@@ -327,7 +331,7 @@ class Frame(Event):
     @property
     def by_lab(self) -> bool:
         """Whether the lab wrote it here once more: its sender's own frame stands in an earlier entry."""
-        return self.fate in ("copied", "released") and self.fault is not None
+        return self.fate in ("copied", "released")
 
 
 @_event

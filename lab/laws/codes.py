@@ -39,20 +39,38 @@ CLOSE_CODES = {code: 4400 + position for position, code in enumerate(CODES)}
 CODE_OF_CLOSE = {number: code for code, number in CLOSE_CODES.items()}
 
 
+# SG-008
+SIGNATURE_CODES = frozenset({"unauthorized", "params_mismatch", "tenant_mismatch"})
+
+
 def refused_frame(connection: Connection, party: str) -> FrameAt | None:
-    """The frame that `party` answered with a fatal error: the last one that had come by then, unless it was acked."""
+    """The frame that `party` answered with a fatal error, unless it was acked.
+
+    The first one with a fault of its own that had come by then; where there is none, the last one.
+    """
     error = connection.error(FATAL - {"timeout"}, party)
     if error is None:
         return None
     last: FrameAt | None = None
+    wrong: FrameAt | None = None
     for seen in connection.frames:
         if seen.n >= error.n:
             break
         if seen.party != party and seen.delivered:
             last = seen
-        elif last is not None and seen.frame.payload.get("ackMsgId") == last.frame.msg_id:
-            last = None
-    return last
+            wrong = seen if wrong is None and _is_faulty(seen, error.code) else wrong
+            continue
+        acked = seen.frame.payload.get("ackMsgId")
+        last = None if last is not None and acked == last.frame.msg_id else last
+        wrong = None if wrong is not None and acked == wrong.frame.msg_id else wrong
+    return wrong or last
+
+
+def _is_faulty(seen: FrameAt, code: str | None) -> bool:
+    """Whether a frame has a fault that `code` may name; what a bad signature does depends on the mode."""
+    if seen.frame.type in ("ack", "error"):
+        return False
+    return not seen.form_clean or (code in SIGNATURE_CODES and not seen.clean)
 
 
 def fatal_error(connection: Connection, party: str | None = None) -> FrameAt | None:

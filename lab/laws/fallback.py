@@ -77,6 +77,11 @@ class _Follower:
             self._fallen = old
             self._tally.unsure()
             return
+        if self._fallen is None and self._view.paused(connection.opened, old.t):
+            # By the agent's own clock the wait for ready may have been over when it read again.
+            self._fallen = old
+            self._tally.unsure()
+            return
         if self._fallen is None and not self._may_fall_back(connection, old, new):
             # HS-019, HS-023: only silence and protocol_unsupported lead to v1
             entries = (old.n,) if new is None else (new.n, old.n)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lab.journal.events import ConnectionLeft, SocketClosed, Undelivered
+from lab.laws.codes import fatal_error
 from lab.laws.law import Judgement, Law, Tally
 from lab.laws.outcome import ENDS
 from lab.laws.seen import LOCAL_AGENT, Connection, Job
@@ -65,8 +66,8 @@ def _judge_close(tally: Tally, view: JournalView, connection: Connection, until:
     if declared is None or declared.how == "attach" or connection.ready is None or not _ended_in_order(view, who):
         return
     event = closed.event
-    if event.by == "local":
-        # The lab ended its gateway first.
+    if event.by == "local" or fatal_error(connection) is not None:
+        # The lab ended its gateway first, or an error did: with which code is told by a law of its own.
         tally.unsure()
     elif event.by == "remote" and event.code in IN_ORDER:
         tally.held()

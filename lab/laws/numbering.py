@@ -80,8 +80,12 @@ class _AckReader:
         for connection in self._session.connections:
             acks = _acks_of(connection, self._party)
             ended = fatal_error(connection)
+            own_end = fatal_error(connection, self._party)
             got_here: set[int] = set()
             for seen in connection.frames:
+                if own_end is not None and seen.n > own_end.n:
+                    # WS-042: whoever called a fatal error reads no more
+                    break
                 if seen.party == self._party or not (seen.is_data and connection.in_session(seen) and seen.delivered):
                     continue
                 seq = seen.frame.seq
@@ -102,10 +106,11 @@ class _AckReader:
         entries, known = [0], [0]
         for connection in self._session.connections:
             refused = refused_frame(connection, self._party)
+            own_end = fatal_error(connection, self._party)
             over = False
             for seen in connection.frames:
                 # Behind a frame that it refused with a fatal code, the receiver takes nothing more.
-                over = over or seen is refused
+                over = over or seen is refused or (own_end is not None and seen.n > own_end.n)
                 if not connection.in_session(seen) or (over and seen.party != self._party):
                     continue
                 if seen.party == self._party:
@@ -136,7 +141,8 @@ class _AckReader:
         answers = [ack for ack in acks.get(seq, ()) if ack.n > seen.n]
         if not answers:
             refused = ended is not None and ended.t <= due
-            covered = self._covered(connection, seen, seq, None)
+            # What covers a copy may be the ack frame of the one before it.
+            covered = self._covered(connection, seen, seq, None) if fresh else None
             if self._settled_by_content(connection, seen):
                 self._tally.held()
             elif covered is not None:

@@ -96,9 +96,16 @@ def _cancel(view: JournalView) -> Judgement:
     tally = Tally("cancel-honoured", LOCAL_AGENT)
     for job in view.jobs.values():
         cancel = next((one for one in job.cancels if one.delivered and one.clean), None)
-        if cancel is not None and view.has_agent2 and not any(result.n < cancel.n for result in job.results):
+        over = cancel is not None and (_is_rejected(view, job) or any(one.n < cancel.n for one in job.results))
+        if cancel is not None and view.has_agent2 and not over:
             _Cancel(tally, view, job, cancel).judge()
     return tally.judgement()
+
+
+def _is_rejected(view: JournalView, job: Job) -> bool:
+    """Whether the agent never took the job: such a one has no result."""
+    acks = [ack.frame.payload.get("status") for one in job.assigns for ack in view.acks.get(one.frame.msg_id or "", ())]
+    return "rejected" in acks and "accepted" not in acks
 
 
 class _Cancel:
@@ -131,7 +138,9 @@ class _Cancel:
 
     def _can_tell(self, due: float) -> bool:
         view, start = self._view, self._cancel.t
-        return view.quiet(start, due) and not view.agent_process_changed(self._who, start, due)
+        # A new process has never heard of a job that an older one was given.
+        known = min((assign.t for assign in self._job.assigns), default=start)
+        return view.quiet(start, due) and not view.agent_process_changed(self._who, known, due)
 
     def _due(self, seconds: float) -> float:
         due = self._cancel.t + seconds + LATE

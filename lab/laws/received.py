@@ -40,6 +40,8 @@ def refused_before(session: Session | None, connection: Connection, party: str) 
         wrong = refused_frame(one, party)
         if wrong is not None:
             refused.add((wrong.frame.seq, wrong.frame.msg_id))
+        # The error that told of it may have been lost with the socket.
+        refused |= {(seen.frame.seq, seen.frame.msg_id) for seen in one.arrived(other_party(party)) if not seen.clean}
     return refused
 
 

@@ -216,7 +216,9 @@ class _Refusals:
         faults = signature_faults(self._view, self._connection, seen)
         if faults is None:
             return None
-        duplicate = self._known.get(seen.frame.seq) == seen.frame.msg_id
+        # What was lost on an earlier connection is none: the agent said up to where it had all.
+        came = seen.frame.seq is not None and seen.frame.seq <= self._last
+        duplicate = came and self._known.get(seen.frame.seq) == seen.frame.msg_id
         if faults and not (duplicate and faults == {"unauthorized"}):
             # SG-008, SG-010; SG-014: a byte-true copy is a duplicate before its nonce is judged
             return faults
@@ -335,7 +337,7 @@ LAWS = (
         LOCAL_AGENT,
         (
             *(*_ORDER, "WS-031", "LA-008", "SG-003", "SG-005", "SG-006", "SG-008", "SG-009", "WS-065", "WS-073"),
-            *("HS-018", "SQ-006", "WS-077", "V1-003"),
+            *("HS-018", "SQ-006", "SQ-024", "WS-077", "V1-003"),
         ),
         partial(_refusals, "refusals", LOCAL_AGENT),
     ),

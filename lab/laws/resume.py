@@ -6,7 +6,7 @@ from lab.journal.events import SocketClosed
 from lab.laws.codes import FATAL, fatal_error, refused_frame
 from lab.laws.law import Judgement, Law, Tally
 from lab.laws.received import Reached, lost_at, session_before
-from lab.laws.resume_answer import judge_answer
+from lab.laws.resume_answer import FATAL_ENDS, judge_answer
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, FrameAt, Session, other_party
 from lab.laws.view import JournalView
 
@@ -86,6 +86,7 @@ def _judge_not_asking(tally: Tally, view: JournalView, register: FrameAt, may_ha
         len(may_have) > 1
         or error is not None
         or _left(before)
+        or _given_up(may_have[0])
         or not any(_heard_ready(one, register) for one in may_have[0].connections)
         or view.agent_process_changed(who, before.opened, register.t)
     ):
@@ -93,6 +94,18 @@ def _judge_not_asking(tally: Tally, view: JournalView, register: FrameAt, may_ha
         tally.unsure()
         return
     tally.broken(who, "register without resume", "resume of the session it had", (lost.n, register.n))
+
+
+def _given_up(session: Session) -> bool:
+    """Whether a session ended fatally so often, for whatever code, that its agent may leave it.
+
+    The error frame itself may have been lost with the socket.
+    """
+    return sum(fatal_error(one) is not None or _got_a_fault(one) for one in session.connections) >= FATAL_ENDS
+
+
+def _got_a_fault(connection: Connection) -> bool:
+    return any(seen.party == GATEWAY and seen.delivered and not seen.clean for seen in connection.frames)
 
 
 def _left(connection: Connection) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lab.laws.codes import FATAL, refused_frame
+from lab.laws.codes import fatal_error, refused_frame
 from lab.laws.law import Tally
 from lab.laws.received import Reached, lost_at, session_before
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, FrameAt, Session
@@ -111,7 +111,7 @@ def _broken_off(view: JournalView, session: Session, ready: FrameAt) -> bool:
 
 def _given_up(session: Session, ready: FrameAt) -> bool:
     """Whether a session ended fatally so often that either side may drop it, lest it go on so for ever."""
-    ends = [one.error(FATAL - {"timeout"}) for one in session.connections]
+    ends = [fatal_error(one) for one in session.connections]
     return sum(end is not None and end.n < ready.n for end in ends) >= FATAL_ENDS
 
 
@@ -122,9 +122,9 @@ def _received(session: Session, ready: FrameAt) -> tuple[Reached, bool]:
     refused: set[tuple[int | None, str | None]] = set()
     clean = True
     for connection in session.connections:
-        error = connection.error(FATAL - {"timeout"}, GATEWAY)
+        error = fatal_error(connection, GATEWAY)
         wrong = refused_frame(connection, GATEWAY)
-        clean = clean and (error is None or wrong is not None)
+        clean = clean and (error is None or error.code == "timeout" or wrong is not None)
         for seen in connection.arrived(LOCAL_AGENT):
             place = (seen.frame.seq, seen.frame.msg_id)
             if seen.n > ready.n or (error is not None and seen.n > error.n):

@@ -120,7 +120,8 @@ def _settled(view: JournalView, connection: Connection, party: str, seq: int, fi
             and seen.frame.request_id == first.frame.request_id
         )
         if covered or answered:
-            return seen.t + view.slack(seen.t, seen.t)
+            # A delay that begins while it is on its way holds it as well.
+            return seen.t + view.slack(seen.t, seen.t + CROSSES)
     return None
 
 

@@ -85,13 +85,15 @@ class FrameAt:
     @property
     def clean(self) -> bool:
         """Whether nothing in it gives its receiver a reason to refuse it."""
+        signature = self.frame.facts.get("signature")
+        return self.form_clean and (signature is None or all(signature.get(name, True) for name in SIGNATURE_FACTS))
+
+    @property
+    def form_clean(self) -> bool:
+        """Whether nothing in it but its signature, which a mode may let pass, gives such a reason."""
         facts = self.frame.facts
-        signature = facts.get("signature")
-        return (
-            all(facts.get(name, "ok") == "ok" for name in ("parse", "size", "type", "schema", "tenant", "agent"))
-            and facts.get("direction") is not False
-            and (signature is None or all(signature.get(name, True) for name in SIGNATURE_FACTS))
-        )
+        named = ("parse", "size", "type", "schema", "tenant", "agent")
+        return all(facts.get(name, "ok") == "ok" for name in named) and facts.get("direction") is not False
 
 
 SIGNATURE_FACTS = ("present", "verified", "bound", "equal")

@@ -35,6 +35,12 @@ from lab.journal.events import (
 from lab.journal.writer import Entry
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, Exchange, FrameAt, Job, Session
 
+THERE = frozenset({"started", "went-on"})
+"""Changes behind which a program is there, and goes on."""
+
+BEHIND_IT = 0.25
+"""Seconds in which what a delay held back has come through, once it let go of it."""
+
 
 class JournalView:
     """Built once from a journal's entries, however early it stops; then only read."""
@@ -148,9 +154,11 @@ class JournalView:
             self._longest_lag = max(self._longest_lag, event.seconds)
         elif isinstance(event, LinkChanged):
             for delay in self._delays:
-                if delay[3] == event.link and delay[1] is None:
-                    # Bytes held back when a delay ends still come late.
-                    delay[1] = entry.t + delay[2]
+                # A delay outlasts a cut and a reset, which are told without it.
+                goes_on = event.change in ("cut", "reset")
+                if delay[3] == event.link and delay[1] is None and not goes_on:
+                    # Bytes held back when a delay ends still come late, and what is behind them with them.
+                    delay[1] = entry.t + delay[2] + BEHIND_IT
             if event.seconds > 0:
                 self._delays.append([entry.t, None, event.seconds, event.link])
             elif event.change in ("cut", "reset"):
@@ -249,8 +257,13 @@ class JournalView:
         low = bisect.bisect_left(self._lags, (start, 0.0))
         high = bisect.bisect_right(self._lags, (end + self._longest_lag, inf))
         late = sum(seconds for t, seconds in self._lags[low:high] if t - seconds <= end)
-        still = sum(max(0.0, min(over, end + late) - max(begin, start)) for begin, over in self._pauses())
+        # Who stands still within goes on where the pause is over, however long that is after the bound.
+        still = sum(over - max(begin, start) for begin, over in self._pauses() if begin <= end + late and over >= start)
         return 2 * max(held, default=0.0) + late + still
+
+    def paused(self, start: float, end: float) -> bool:
+        """Whether a local agent stood still by order at any moment between two times."""
+        return any(begin <= end and over >= start for begin, over in self._pauses())
 
     def _pauses(self) -> list[tuple[float, float]]:
         """When a local agent stood still by order."""
@@ -315,10 +328,12 @@ class JournalView:
         return connection.agent_name or self.participant(connection.agent_id)
 
     def agent_process_changed(self, name: str, start: float, end: float) -> bool:
-        """Whether the agent's process came or went between two times, as far as the lab can see it."""
+        """Whether the agent's process came or went between two times, or was not there, as far as the lab can see."""
         declared = self.participants.get(name)
         unseen = declared is not None and declared.how == "attach"
-        return unseen or any(who == name and start <= t <= end for t, who, _ in self.sut_ends)
+        before = [change for t, who, change in self.sut_ends if who == name and t < start]
+        away = before[-1:] != [] and before[-1] not in THERE
+        return unseen or away or any(who == name and start <= t <= end for t, who, _ in self.sut_ends)
 
     def crashes_of(self, agent2: str) -> list[Entry]:
         """Where this agent2 died by order."""

@@ -51,6 +51,12 @@ OPEN_SECONDS = 10.0
 PARTING_SECONDS = 5.0
 """How long a gateway has to read what was written, and to answer a close; then the socket is aborted."""
 
+STOOD_STILL_SECONDS = 1.0
+"""A timer that comes so late tells that the whole process stood still."""
+
+READ_FIRST_SECONDS = 0.05
+"""What it then has to read what came meanwhile, before it calls anything late."""
+
 _log = logging.getLogger("lab.localagent")
 
 _quiet = logging.getLogger("lab.localagent.websockets")
@@ -105,6 +111,8 @@ class GatewayLink:
         self._bodies: dict[str, str] = {}
         """Workspaces of the bodies on their way, by requestId."""
         self._timer: asyncio.TimerHandle | None = None
+        self._read_first = 0.0
+        """The time limit for which reading went first."""
         self._parting: asyncio.TimerHandle | None = None
         self._wake = asyncio.Event()
         self._v1_until: float | None = None
@@ -324,6 +332,10 @@ class GatewayLink:
     def _on_timer(self, due: float) -> None:
         self._timer = None
         if self._connection is None:
+            return
+        if self._ctx.now() - due > STOOD_STILL_SECONDS and self._read_first != due:
+            self._read_first = due
+            self._timer = asyncio.get_running_loop().call_later(READ_FIRST_SECONDS, self._on_timer, due)
             return
         try:
             # A clock that reads a hair less than what was asked for would find nothing due, for ever.

@@ -78,7 +78,7 @@ def _on_the_wire(event: Event) -> Words | None:
         case TextMessage():
             return Words(f"{ARROWS.get(event.direction, '')} text {event.text}", f"{event.size} bytes")
         case LinkChanged():
-            return Words(f"link {event.link} {event.change}")
+            return Words(f"link {event.link} {event.change}", event.toxic)
         case Undelivered():
             return Words(f"{event.type} not delivered", event.code)
     return None

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.faults.plan import FAULT_KINDS, Acts, AnchorWatch, Fault, FrameAnchor, SeenFrame
+from lab.faults.plan import FAULT_KINDS, Acts, AnchorWatch, Fault, FaultKind, FrameAnchor, SeenFrame
 
 
 def fault(name: str, anchor: FrameAnchor | None) -> Fault:
@@ -54,6 +54,30 @@ def test_only_what_the_gateway_is_made_to_send_voids_a_law() -> None:
         "tamper": (("gateway-frames-signed", "gateway"),),
         "inject": (("gateway-frames-valid", "gateway"),),
     }
+
+
+@pytest.mark.parametrize("kind", FAULT_KINDS.values(), ids=list(FAULT_KINDS))
+def test_a_kind_says_what_may_be_drawn_of_it(kind: FaultKind) -> None:
+    """A fault that lasts is drawn with an end, or it would never be over."""
+    assert bool(kind.durations) == (kind.lasting and kind.drawn)
+    assert all(seconds > 0 for seconds in (*kind.durations, *kind.delays))
+    assert bool(kind.delays) == (kind.name == "delay")
+    assert kind.times
+    assert all(times >= 1 for times in kind.times)
+    assert kind.times == (1,) or kind.acts is Acts.FRAME
+
+
+def test_what_is_not_drawn_says_nothing_of_its_own_or_needs_more_than_a_moment() -> None:
+    assert {name for name, kind in FAULT_KINDS.items() if not kind.drawn} == {"heal", "move", "inject"}
+
+
+def test_a_broken_signature_needs_one_and_is_seen_by_the_caller() -> None:
+    assert {name for name, kind in FAULT_KINDS.items() if kind.signed_only} == {"tamper"}
+    assert "tamper" in {name for name, kind in FAULT_KINDS.items() if not kind.masked}
+
+
+def test_only_a_program_that_starts_anew_forgets() -> None:
+    assert {name for name, kind in FAULT_KINDS.items() if kind.forgets} == {"kill"}
 
 
 def test_the_table_of_kinds_is_closed() -> None:

@@ -117,6 +117,20 @@ async def test_a_lost_chunk_counts_for_nothing_until_its_copy_comes() -> None:
         assert [body.bytes for body in bench.events(BodyAnswered)] == [4]
 
 
+async def test_a_held_chunk_completes_its_body_when_it_is_let_go() -> None:
+    """The gateway takes it there, and its witness with it."""
+    async with serving() as bench:
+        peer = await bench.peer()
+        arm(bench, "hold", "content.response", AGENT, content="job.stream", chunk=0)
+        answer = asyncio.create_task(bench.server.content(bench.agent_id(), "job.stream", JOB))
+        request = (await peer.next_frame())["requestId"]
+        await peer.send(peer.hand.chunk(request, b"all", 0, 1))
+        assert (await answer).body == b"all"
+        (body,) = (entry for entry in bench.ctx.journal.entries if isinstance(entry.event, BodyAnswered))
+        released = next(entry for entry in bench.ctx.journal.entries if getattr(entry.event, "fate", "") == "released")
+        assert body.cause == released.n
+
+
 # Frames towards the agent
 
 

@@ -44,6 +44,17 @@ def test_no_other_refusal_leads_to_v1(code: str) -> None:
 
 
 @pytest.mark.req("HS-019", "HS-023")
+@pytest.mark.parametrize(("how", "status"), [("paused", Status.UNKNOWN), ("stopping", Status.BROKEN)])
+def test_a_ready_that_a_program_was_too_late_to_read(how: str, status: Status) -> None:
+    """It stood still for longer than it waits for ready."""
+    t = Tale()
+    t.connect()
+    t.add(SutChanged("la", how), "sut")
+    t.wait(25).add(SutChanged("la", "went-on"), "sut")
+    v1(t)
+    assert t.status(LAW) is status
+
+
 def test_v1_on_the_next_connection() -> None:
     t = refused("clock_skew")
     t.close()

@@ -60,7 +60,7 @@ def test_a_socket_that_is_not_closed_in_order(by: str, code: int | None) -> None
     assert t.violation(LAW).due == "close 1000 or 1001"
 
 
-@pytest.mark.parametrize("why", ["killed", "attach", "local", "cut"])
+@pytest.mark.parametrize("why", ["killed", "attach", "local", "cut", "refused", "refusing"])
 def test_a_socket_whose_end_is_not_the_agent_s(why: str) -> None:
     t = run("attach" if why == "attach" else "command")
     t.add(StepEnded(0, "done"), "driver")
@@ -68,7 +68,11 @@ def test_a_socket_whose_end_is_not_the_agent_s(why: str) -> None:
         t.add(SutChanged("la", "killed"), "sut")
     elif why == "cut":
         t.wait(0.1).add(LinkChanged("gateway", "cut"), "link")
-    t.wait(0.1).close("local" if why == "local" else "none")
+    elif why in ("refused", "refusing"):
+        # What a fault brought about as the run ended.
+        (t.cp if why == "refused" else t.la)("error", payload={"code": "seq_gap"})
+    by, code = {"local": ("local", None), "refusing": ("remote", 4408)}.get(why, ("none", None))
+    t.wait(0.1).close(by, code)
     t.end()
     assert t.status(LAW) in (Status.NOTHING, Status.UNKNOWN)
 

@@ -144,6 +144,28 @@ class TestAcks:
         t.la("error", payload={"code": "unauthorized"})
         assert t.status("acks") is Status.HELD
 
+    def test_one_ack_frame_may_be_the_last_word_on_all_copies(self) -> None:
+        """The socket ended before the copies had theirs; its number covers them."""
+        t = tale()
+        n = t.assign()
+        t.wait(5).assign()
+        t.cp("error", payload={"code": "timeout"})
+        t.ack_by_la(n, ack=1)
+        t.close("local", 4420)
+        assert t.status("acks") is Status.HELD
+
+    def test_who_called_a_fatal_error_reads_no_more(self) -> None:
+        """What still comes is not acked, and is new on the next connection."""
+        t = tale()
+        t.cp("error", payload={"code": "timeout"})
+        t.la("heartbeat", 1)
+        t.wait(5).close("local", 4420)
+        t.connect("c2", resume=(SESSION, 0), resumed=True, peer_last=0)
+        t.ack_by_cp(t.la("heartbeat", 1))
+        t.wait(5).end()
+        assert t.status("acked-at-once") is Status.HELD
+        assert t.status("gateway-resume-rules") is Status.HELD
+
     def test_no_ack_is_due_over_a_lost_socket(self) -> None:
         t = tale()
         t.assign()

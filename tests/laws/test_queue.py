@@ -220,11 +220,40 @@ def test_a_cancel_that_cannot_be_followed(why: str) -> None:
     assert t.status(CANCEL) is Status.UNKNOWN
 
 
+def test_a_cancel_of_a_job_that_an_older_process_was_given_cannot_be_told() -> None:
+    t = running()
+    t.add(SutChanged("la", "crashed"), "sut")
+    t.wait(1).add(SutChanged("la", "started"), "sut")
+    t.wait(1)
+    cancel(t)
+    t.wait(20).end()
+    assert t.status(CANCEL) is Status.UNKNOWN
+
+
 def test_a_cancel_after_the_result() -> None:
     t = running()
     result(t, "no_change")
     cancel(t)
     t.wait(20).end()
+    assert t.status(CANCEL) is Status.NOTHING
+
+
+@pytest.mark.parametrize(("status", "due"), [("rejected", Status.NOTHING), ("accepted", Status.BROKEN)])
+def test_a_cancel_of_a_job_that_was_rejected(status: str, due: Status) -> None:
+    """Such a job has no result to come."""
+    t = Tale()
+    t.health()
+    t.connect()
+    t.ack_by_la(t.assign(), status)
+    cancel(t)
+    t.wait(30).end()
+    assert t.status(CANCEL) is due
+
+
+def test_a_cancel_that_is_held_back_asks_for_nothing() -> None:
+    t = running()
+    t.held(cancel(t))
+    t.wait(30).end()
     assert t.status(CANCEL) is Status.NOTHING
 
 

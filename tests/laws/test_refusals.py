@@ -219,6 +219,46 @@ def test_what_was_refused_before_a_resume_is_consumed(party: str) -> None:
     assert t.status(LAWS[party]) is Status.HELD
 
 
+@pytest.mark.parametrize("party", ["la", "cp"])
+@pytest.mark.req("SQ-033")
+def test_what_was_refused_is_the_frame_with_a_fault_and_not_the_last(party: str) -> None:
+    """Those behind it were on their way, and come again as new."""
+    t = connected()
+    wrong(t, party, {"schema": SCHEMA})
+    wrong(t, party, {}, 2)
+    error(t, party, "schema_violation")
+    t.close()
+    t.connect("c2", resume=(SESSION, 0), resumed=True)
+    wrong(t, party, {"schema": SCHEMA})
+    wrong(t, party, {"schema": SCHEMA}, 2)
+    error(t, party, "bad_frame")
+    assert t.violation(LAWS[party]).due == "schema_violation"
+
+
+@pytest.mark.parametrize("party", ["la", "cp"])
+@pytest.mark.parametrize(("before", "status"), [(True, Status.HELD), (False, Status.BROKEN)])
+def test_a_refusal_whose_error_was_lost_is_one(party: str, before: bool, status: Status) -> None:
+    """The frame comes again, and is then used up with a rejected ack."""
+    t = connected()
+    n = wrong(t, party, {"schema": SCHEMA} if before else {})
+    t.close()
+    t.connect("c2", resume=(SESSION, 0), resumed=True)
+    wrong(t, party, {"schema": SCHEMA})
+    (t.ack_by_la if party == "la" else t.ack_by_cp)(n, "rejected")
+    wrong(t, party, {"schema": SCHEMA}, 2)
+    error(t, party, "schema_violation")
+    assert t.status(LAWS[party]) is status
+
+
+@pytest.mark.req("SQ-024")
+def test_a_copy_that_is_signed_anew_is_no_replay() -> None:
+    t = connected()
+    t.ack_by_la(wrong(t, "la", {}))
+    wrong(t, "la", {}, sha256="2" * 64)
+    error(t, "la", "seq_replayed")
+    assert t.violation("refusals").seen == "error seq_replayed though all was in order"
+
+
 # The agent and signatures
 
 BAD = {"present": True, "verified": True, "bound": True, "equal": True, "skewMs": 1}
@@ -241,6 +281,19 @@ def test_a_bad_signature_in_enforce(fact: Facts, code: str) -> None:
     t.entries.pop()
     error(t, "la", "bad_frame")
     assert t.status("refusals") is Status.BROKEN
+
+
+@pytest.mark.req("SG-008")
+@pytest.mark.parametrize(("came", "status"), [(0, Status.HELD), (1, Status.BROKEN)])
+def test_a_bad_signature_of_a_frame_that_was_lost_before(came: int, status: Status) -> None:
+    """It is no copy of one that the agent has: where it had that, all was in order."""
+    t = connected()
+    wrong(t, "la", {})
+    t.close()
+    t.connect("c2", resume=(SESSION, came), resumed=True)
+    wrong(t, "la", {"signature": {**BAD, "verified": False}})
+    error(t, "la", "unauthorized")
+    assert t.status("refusals") is status
 
 
 @pytest.mark.parametrize("mode", ["warn", "off"])

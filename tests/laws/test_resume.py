@@ -128,6 +128,36 @@ def test_a_register_without_resume_when_a_newer_session_may_have_been_missed() -
     assert t.judged(LAW).judgement.judged == 1
 
 
+@pytest.mark.parametrize("fault", [True, False])
+def test_an_error_that_was_lost_counts_as_one(fault: bool) -> None:
+    """The fifth is not seen: the socket was gone before it came."""
+    t = Tale()
+    t.connect()
+    for number in range(4):
+        t.cp("job.cancel", 1, facts={"parse": "not JSON"})
+        t.la("error", payload={"code": "bad_frame"})
+        t.close("remote", 4400)
+        t.wait(1).connect(f"r{number}", resume=(SESSION, 0), resumed=True)
+    t.cp("job.cancel", 1, facts={"parse": "not JSON"} if fault else {})
+    t.close()
+    t.wait(1).connect("fresh", SESSION_2)
+    assert t.status(LAW) is (Status.HELD if fault else Status.BROKEN)
+
+
+@pytest.mark.parametrize(("ends", "status"), [(4, Status.BROKEN), (5, Status.HELD)])
+def test_a_session_that_timed_out_five_times_need_not_be_asked_for(ends: int, status: Status) -> None:
+    t = Tale()
+    t.connect()
+    for number in range(ends):
+        t.la("heartbeat", 1)
+        t.cp("error", payload={"code": "timeout"})
+        t.close("local", 4420)
+        if number < ends - 1:
+            t.wait(1).connect(f"r{number}", resume=(SESSION, 0), resumed=True)
+    t.wait(1).connect("fresh", SESSION_2)
+    assert t.status(LAW) is status
+
+
 @pytest.mark.req("RS-016")
 @pytest.mark.parametrize(("by", "code"), [("none", None), ("local", 1000), ("remote", 4420)])
 def test_a_register_without_resume(by: str, code: int | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lab.journal.events import LinkChanged
 from lab.laws import Status
 from tests.laws.journals import SESSION, Tale, uuid
 
@@ -176,6 +177,14 @@ class TestRetransmission:
         t.wait(after).released(ack)
         t.wait(60).end()
         assert t.status("retransmission") is status
+
+    def test_a_delay_that_begins_behind_an_ack_holds_it(self) -> None:
+        t = tale()
+        t.ack_by_cp(t.la("heartbeat", 1))
+        t.wait(0.01).add(LinkChanged("gateway", "delayed", 3.0))
+        t.wait(4.99).la("heartbeat", 1)
+        t.end()
+        assert t.status("retransmission") is Status.HELD
 
     def test_the_copy_after_a_resume_is_no_retransmission(self) -> None:
         t = tale()

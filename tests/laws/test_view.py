@@ -16,8 +16,8 @@ def view(t: Tale) -> JournalView:
 
 @pytest.mark.parametrize(
     ("start", "end", "slack"),
-    [(0, 9, 0), (0, 10, 4), (15, 16, 4), (21, 30, 4), (23, 30, 0)],
-    ids=["before", "at its start", "within", "what it held comes late", "over"],
+    [(0, 9, 0), (0, 10, 4), (15, 16, 4), (21, 30, 4), (22.1, 30, 4), (23, 30, 0)],
+    ids=["before", "at its start", "within", "what it held comes late", "all at once", "over"],
 )
 def test_slack_is_both_ways_of_the_slowest_link(start: float, end: float, slack: float) -> None:
     t = Tale()
@@ -30,6 +30,16 @@ def test_slack_is_both_ways_of_the_slowest_link(start: float, end: float, slack:
     assert seen.delayed(start, end) is (slack > 0)
 
 
+@pytest.mark.parametrize("change", ["cut", "reset"])
+def test_a_delay_outlasts_what_breaks_the_link(change: str) -> None:
+    t = Tale()
+    t.add(LinkChanged("gateway", "delayed", 2))
+    t.wait(10).add(LinkChanged("gateway", change))
+    assert view(t).slack(20, 30) == 4
+    t.wait(10).add(LinkChanged("gateway", "healed"))
+    assert view(t).slack(25, 30) == 0
+
+
 @pytest.mark.parametrize(
     ("start", "end", "slack"), [(0, 8, 0), (0, 9.5, 1), (10, 20, 1.5), (10.5, 20, 0.5), (12, 20, 0)]
 )
@@ -38,6 +48,26 @@ def test_slack_is_the_lag_within(start: float, end: float, slack: float) -> None
     t.wait(10).add(LoopLag(1))
     t.wait(1).add(LoopLag(0.5))
     assert view(t).slack(start, end) == slack
+
+
+@pytest.mark.parametrize(("start", "end", "changed"), [(0, 9, False), (9, 10, True), (11, 12, True), (21, 22, False)])
+def test_a_process_that_is_away_has_changed(start: float, end: float, changed: bool) -> None:
+    t = Tale()
+    t.wait(10).add(SutChanged("la", "crashed"), "sut")
+    t.wait(10).add(SutChanged("la", "started"), "sut")
+    assert view(t).agent_process_changed("la", start, end) is changed
+
+
+@pytest.mark.parametrize(("start", "end", "slack"), [(0, 9, 0), (8, 11, 25), (20, 22, 15), (35, 36, 0), (36, 40, 0)])
+def test_who_stands_still_goes_on_when_the_pause_is_over(start: float, end: float, slack: float) -> None:
+    """However soon the bound comes: nothing is due of it before."""
+    t = Tale()
+    t.wait(10).add(SutChanged("la", "paused"), "sut")
+    t.wait(25).add(SutChanged("la", "went-on"), "sut")
+    t.wait(60).end()
+    seen = view(t)
+    assert seen.slack(start, end) == slack
+    assert seen.paused(start, end) is (end >= 10 and start <= 35)
 
 
 @pytest.mark.parametrize(
@@ -130,3 +160,31 @@ def test_sessions_go_over_connections() -> None:
 
 def test_an_empty_journal() -> None:
     assert JournalView([]).end == 0
+
+
+@pytest.mark.parametrize(
+    ("fate", "made", "delivered", "passed_on"),
+    [
+        ("passed", True, True, True),
+        ("dropped", True, False, False),
+        ("delayed", True, False, True),
+        ("released", False, True, True),
+        ("copied", False, True, True),
+    ],
+)
+def test_who_made_a_frame_and_where_it_came(fate: str, made: bool, delivered: bool, passed_on: bool) -> None:
+    t = Tale()
+    t.connect()
+    t.la("heartbeat", 1, fate=fate, fault="f")
+    connection = view(t).connections["c1"]
+    seen = connection.frames[-1]
+    assert (seen.made, seen.delivered, seen.passed_on) == (made, delivered, passed_on)
+    assert list(connection.arrived("local_agent")) == ([seen] if delivered else [])
+
+
+def test_an_injected_frame_is_its_senders() -> None:
+    """The gateway misbehaves by order: no other entry stands for it."""
+    t = Tale()
+    t.connect()
+    t.cp("job.cancel", 1, fault="inject.1")
+    assert view(t).connections["c1"].frames[-1].made

@@ -17,6 +17,7 @@ from pathlib import Path
 import click
 
 from lab.clock import Clock
+from lab.commands.real_loop import run_real
 from lab.context import RunContext
 from lab.draws import Draws
 from lab.errors import EnvironmentFault, ExitStatus, LabError, UsageError
@@ -242,7 +243,7 @@ def _show_environment(values: Mapping[str, str], all_names: Sequence[str]) -> No
 
 
 def _serve(start: Start, journal: Path | None) -> ExitStatus:
-    return asyncio.run(_until_stopped(start, journal))
+    return run_real(_until_stopped(start, journal))
 
 
 async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:

@@ -1,7 +1,7 @@
-"""A connection through a link: a side towards the client, a side towards the upstream, a pipe each way.
+"""A connection through a proxy: a side towards the client, a side towards the upstream, a pipe each way.
 
-It is *live* until it has ended once, by itself or by the link, and *gone* when nothing of it is left in the loop.
-Half-close and reset of one peer are passed on to the other.
+It is *live* until it has ended once, by itself, by the proxy or by a toxic, and *gone* when nothing of it is left in
+the loop. Half-close and reset of one peer are passed on to the other.
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from lab.faults.pipe import End, Pipe
+from lab.faults.doorway import Doorway
+from lab.faults.flow import End
+from lab.faults.pipe import Pipe
 
 Direction = Literal["up", "down"]
 """`up` runs from the client to the upstream, `down` back."""
+
+LONGEST_READ = 64 * 1024
+"""Bytes that are read at once at most."""
 
 PARTING_SECONDS = 1.0
 """How long a side that was cut may take to flush its last bytes and to send its own FIN, before it is aborted."""
@@ -44,7 +49,7 @@ class LinkConnectionState:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a connection tells its link: it ended by itself, and how; nothing of it is left."""
+    """What a connection tells its proxy: it ended by itself, and how; nothing of it is left."""
 
     ended: Callable[[Connection, str], None]
     gone: Callable[[Connection], None]
@@ -70,6 +75,7 @@ class Connection:
         self._ends_passed = 0
         self.id = connection_id
         self.live = True
+        self.doorway = Doorway(loop, lambda: self._end_by_toxic(End.CLOSE))
         self.up = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.upstream, end))
         self.down = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.client, end))
         self.client = Side(loop, self, inbound=self.up, outbound=self.down, high_water=high_water)
@@ -93,8 +99,16 @@ class Connection:
         """The pipe of one direction."""
         return self.up if direction == "up" else self.down
 
-    def open(self, accepted: socket.socket, upstream: tuple[str, int]) -> None:
-        """Take the client's socket and connect to the upstream; what the client sends meanwhile waits."""
+    @property
+    def touching(self) -> tuple[str, ...]:
+        """The toxics that act on it: those towards the upstream first, those before its connect last."""
+        return (*self.up.touching, *self.down.touching, *self.doorway.touching)
+
+    def open(self, accepted: socket.socket, upstream: tuple[str, int] | None) -> None:
+        """Take the client's socket and connect to the upstream; what the client sends meanwhile waits.
+
+        None is an upstream that cannot be reached.
+        """
         self._accepted = accepted
         self._opening = self._loop.create_task(self._open(accepted, upstream))
         self._opening.add_done_callback(self._opened)
@@ -132,6 +146,9 @@ class Connection:
         if self.live and error is not None:
             side.outbound.stop()
             side.inbound.finish(End.RESET)
+        if self.doorway.is_waited_at and self._opening is not None:
+            # Nobody is left for whom the upstream could be asked.
+            self._opening.cancel()
         self._settle()
 
     def _stop(self) -> None:
@@ -141,8 +158,11 @@ class Connection:
         if self._opening is not None:
             self._opening.cancel()
 
-    async def _open(self, accepted: socket.socket, upstream: tuple[str, int]) -> None:
+    async def _open(self, accepted: socket.socket, upstream: tuple[str, int] | None) -> None:
         await self._loop.connect_accepted_socket(lambda: self.client, accepted)
+        await self.doorway.passed()
+        if upstream is None:
+            raise ConnectionRefusedError("the upstream is not of the form host:port")
         await self._loop.create_connection(lambda: self.upstream, *upstream)
 
     def _opened(self, task: asyncio.Task[None]) -> None:
@@ -155,7 +175,17 @@ class Connection:
             self._hooks.ended(self, "refused")
         self._settle()
 
+    def _end_by_toxic(self, end: End) -> None:
+        if end is End.BREAK:
+            self.reset()
+        else:
+            self.part()
+        self._hooks.ended(self, "reset" if end is End.BREAK else "cut")
+
     def _pass_end(self, to: Side, end: End) -> None:
+        if end in (End.CLOSE, End.BREAK):
+            self._end_by_toxic(end)
+            return
         if end is End.RESET:
             to.reset()
             return
@@ -188,7 +218,7 @@ class Side(asyncio.BufferedProtocol):
     ) -> None:
         self._loop = loop
         self._connection = connection
-        self._view = memoryview(bytearray(high_water))
+        self._view = memoryview(bytearray(min(high_water, LONGEST_READ)))
         self._heard_eof = False
         self._parting = False
         self._deadline: asyncio.TimerHandle | None = None

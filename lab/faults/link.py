@@ -1,16 +1,20 @@
-"""A link: a small TCP proxy on loopback between a participant and its peer, which a step can break and mend."""
+"""A link: a fault proxy on loopback between a participant and its peer, which a step can break and mend."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from lab.context import RunContext
 from lab.errors import EnvironmentFault, MisuseError
-from lab.faults.connection import Connection, Direction, Hooks, LinkConnectionState
-from lab.faults.listener import Listener
+from lab.faults.address import to_text
+from lab.faults.connection import Connection, Direction, LinkConnectionState
+from lab.faults.proxy import Proxy
+from lab.faults.refusals import ListenFailed
+from lab.faults.specs import ProxyConnection, ProxySpec, Toxic, ToxicSpec
+from lab.faults.toxics import most_held
 from lab.journal.events import Event, LinkChanged, LinkConnection, LinkOpened
 from lab.journal.writer import Entry
 
@@ -27,7 +31,10 @@ class Link:
 
     The journal has an entry for each change, recorded by `link.<name>`: for each connection `opened`, when its
     client was accepted, and then one of `closed`, `cut`, `reset` (by the link) and `refused` (by the upstream),
-    with the bytes forwarded each way. A call that changes nothing leaves no entry.
+    with the bytes forwarded each way. A call that changes nothing leaves no entry. A connection that a toxic ends
+    is `cut` (FIN) or `reset` (RST).
+
+    Toxics act before the delay, and outlast `cut`, `reset`, `move` and `heal`.
     """
 
     def __init__(
@@ -45,16 +52,19 @@ class Link:
         self._to = to
         self.name = name
         self._ctx = ctx
-        self._upstream = upstream
         self._delay = _checked_delay(delay)
-        self._high_water = high_water
-        self._listener = Listener((host, port), self._accept)
         self._open = False
-        self._count = 0
-        self._connections: dict[str, Connection] = {}
-        self._all_gone = asyncio.Event()
-        self._all_gone.set()
-        self._hooks = Hooks(self._ended, self._gone)
+        self._cause: int | None = None
+        """The entry of the change that is being made: what ends connections meanwhile."""
+        self._proxy = Proxy(
+            asyncio.get_running_loop(),
+            ctx.draws,
+            ProxySpec(name, to_text((host, port)), to_text(upstream)),
+            high_water=high_water,
+            loopback_only=False,
+            delay=lambda: self._delay,
+            observer=self,
+        )
 
     async def start(self) -> None:
         """Listen. A port that cannot be had raises `EnvironmentFault`."""
@@ -75,7 +85,7 @@ class Link:
     def address(self) -> tuple[str, int]:
         """Where clients connect to, the same for the link's whole life."""
         self._check_open()
-        return self._listener.address
+        return self._proxy.address
 
     async def close(self) -> None:
         """Stop listening, abort every connection, give the port back; returns when nothing is left in the loop.
@@ -83,13 +93,8 @@ class Link:
         Bytes still in the link are lost. Safe to call again, and before `start`.
         """
         self._open = False
-        self._listener.close()
-        for connection in tuple(self._connections.values()):
-            was_live = connection.live
-            connection.abort()
-            if was_live:
-                self._ended(connection, "closed")
-        await self._all_gone.wait()
+        self._proxy.end()
+        await self._proxy.gone()
 
     def cut(self) -> None:
         """FIN to both sides of every connection, and connects are refused until `heal`.
@@ -99,21 +104,15 @@ class Link:
         nor closes is aborted after `PARTING_SECONDS`.
         """
         self._check_open()
-        if not self._listener.is_open:
-            return
-        cause = self._record(LinkChanged(self.name, "cut"))
-        self._listener.shut()
-        for connection in self._live():
-            connection.part()
-            self._ended(connection, "cut", cause.n)
+        if self._proxy.enabled:
+            with self._caused(LinkChanged(self.name, "cut")):
+                self._proxy.disable()
 
     def reset(self) -> None:
         """RST on both sides of every live connection; new ones are accepted as before."""
         self._check_open()
-        cause = self._record(LinkChanged(self.name, "reset"))
-        for connection in self._live():
-            connection.reset()
-            self._ended(connection, "reset", cause.n)
+        with self._caused(LinkChanged(self.name, "reset")):
+            self._proxy.reset()
 
     def move(self, upstream: tuple[str, int]) -> None:
         """FIN to both sides of every connection, as by `cut`, and from now on new ones are led to `upstream`.
@@ -121,12 +120,9 @@ class Link:
         A link that is cut stays cut until `heal`, and leads there then.
         """
         self._check_open()
-        self._upstream = upstream
         # A delay goes on: the entry says so, since any change of a link may have ended it.
-        cause = self._record(LinkChanged(self.name, "moved", self._delay))
-        for connection in self._live():
-            connection.part()
-            self._ended(connection, "cut", cause.n)
+        with self._caused(LinkChanged(self.name, "moved", self._delay)):
+            self._proxy.lead_to(to_text(upstream))
 
     def set_delay(self, seconds: float) -> None:
         """Forward bytes and FINs that arrive from now on `seconds` late, each way, in order; 0 ends it.
@@ -144,16 +140,45 @@ class Link:
         A port that was lost to another program meanwhile raises `EnvironmentFault`.
         """
         self._check_open()
-        if self._listener.is_open and not self._delay:
+        if self._proxy.enabled and not self._delay:
             return
-        if not self._listener.is_open:
-            self._listen()
+        self._listen()
         self._delay = 0.0
         self._record(LinkChanged(self.name, "healed"))
 
+    async def settled(self) -> None:
+        """Every change has taken effect when its call returns."""
+
     def connections(self) -> list[LinkConnectionState]:
         """The live connections, oldest first."""
-        return [connection.state for connection in self._live()]
+        return [connection.state for connection in self._proxy.live()]
+
+    @property
+    def toxics(self) -> tuple[Toxic, ...]:
+        """Those of `upstream` first, in the order they were added."""
+        return self._proxy.toxics
+
+    def touched(self) -> tuple[ProxyConnection, ...]:
+        """The live connections with the toxics that touch each, oldest first."""
+        return self._proxy.connections()
+
+    def add_toxic(self, spec: ToxicSpec) -> Toxic:
+        """See `Proxy.add_toxic`."""
+        self._check_open()
+        with self._caused():
+            return self._proxy.add_toxic(spec)
+
+    def update_toxic(self, name: str, attributes: Mapping[str, object] | None, toxicity: float | None) -> Toxic:
+        """See `Proxy.update_toxic`."""
+        self._check_open()
+        with self._caused():
+            return self._proxy.update_toxic(name, attributes, toxicity)
+
+    def remove_toxic(self, name: str) -> None:
+        """See `Proxy.remove_toxic`."""
+        self._check_open()
+        with self._caused():
+            self._proxy.remove_toxic(name)
 
     def cut_at(self, upstream_side_port: int, direction: Direction, offset: int, then: Callable[[], None]) -> None:
         """Call `then` when exactly `offset` bytes of one direction of one connection have been forwarded.
@@ -164,43 +189,46 @@ class Link:
         gone, or that ends before that byte.
         """
         self._check_open()
-        for connection in self._live():
+        for connection in self._proxy.live():
             if connection.upstream.local is not None and connection.upstream.local[1] == upstream_side_port:
                 connection.pipe(direction).watch(offset, then)
 
+    # What its proxy tells
+
+    def opened(self, connection: Connection) -> None:
+        """See `Observer`."""
+        self._record(LinkConnection(self.name, connection.id, "opened"))
+
+    def ended(self, connection: Connection, change: str) -> None:
+        """See `Observer`."""
+        up, down = connection.up.forwarded, connection.down.forwarded
+        self._record(LinkConnection(self.name, connection.id, change, up_bytes=up, down_bytes=down), self._cause)
+
+    def changing(self, change: str, toxic: Toxic) -> None:
+        """See `Observer`."""
+        held = most_held(toxic.type, toxic.attributes)
+        changed = LinkChanged(self.name, f"toxic-{change}", self._delay, toxic.name, toxic.type, held)
+        self._cause = self._record(changed).n
+
     def _listen(self) -> None:
         try:
-            self._listener.open()
-        except OSError as error:
-            host, port = self._listener.address
+            self._proxy.enable()
+        except ListenFailed as error:
             raise EnvironmentFault(
-                f"link {self.name} cannot listen on {host}:{port}: {error.strerror}. "
+                f"link {self.name} cannot listen on {error.listen}: {error.reason}. "
                 "Stop the program that uses this port, or give the link another one (0 takes any free port)."
             ) from error
 
-    def _accept(self, raw: socket.socket, client: tuple[str, int]) -> None:
-        self._count += 1
-        loop = asyncio.get_running_loop()
-        connection = Connection(
-            loop, f"{self.name}-{self._count}", client, lambda: self._delay, self._high_water, self._hooks
-        )
-        self._connections[connection.id] = connection
-        self._all_gone.clear()
-        # First, so that a listener of the journal that cuts the link at this entry finds something to end.
-        connection.open(raw, self._upstream)
-        self._record(LinkConnection(self.name, connection.id, "opened"))
-
-    def _ended(self, connection: Connection, change: str, cause: int | None = None) -> None:
-        up, down = connection.up.forwarded, connection.down.forwarded
-        self._record(LinkConnection(self.name, connection.id, change, up_bytes=up, down_bytes=down), cause)
-
-    def _gone(self, connection: Connection) -> None:
-        self._connections.pop(connection.id, None)
-        if not self._connections:
-            self._all_gone.set()
-
-    def _live(self) -> list[Connection]:
-        return [connection for connection in self._connections.values() if connection.live]
+    @contextmanager
+    def _caused(self, change: LinkChanged | None = None) -> Iterator[None]:
+        """A change, or the toxic's that is recorded inside, causes what happens to connections there."""
+        before = self._cause
+        if change is not None:
+            self._cause = self._record(change).n
+        try:
+            yield
+        finally:
+            self._cause = before
 
     def _check_open(self) -> None:
         if not self._open:

@@ -1,9 +1,9 @@
-"""One direction of a connection through a link: bounded in bytes, delayable, and watched to the exact byte.
+"""One direction of a connection through a proxy: bounded in bytes, delayable, and watched to the exact byte.
 
-    source transport ── feed ──> [held bytes, each with the time it is due] ──> sink transport
+    source transport ── feed ──> [toxics] ──> [held bytes, each with the time it is due] ──> sink transport
 
-Without a delay or a watch nothing is held: bytes go from transport to transport in one call. What is held, here
-and in the sink's write buffer together, never exceeds the high-water mark, since the source reads no more than
+Without a toxic, a delay or a watch nothing is held: bytes go from transport to transport in one call. What is held,
+here and in the sink's write buffer together, never exceeds the high-water mark, since the source reads no more than
 there is room for.
 """
 
@@ -13,20 +13,20 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
+from typing import Any
 
+from lab.faults.chain import Chain
+from lab.faults.flow import End, Item, size_of
+from lab.faults.toxics.attributes import Attributes
+from lab.faults.toxics.stage import Stage
 
-class End(Enum):
-    """How a source ended; passed on in order, behind the bytes before it."""
-
-    EOF = "eof"
-    RESET = "reset"
+__all__ = ["End", "Pipe"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
     due: float
-    what: bytes | End
+    what: Item
     delayed: bool
 
 
@@ -52,23 +52,38 @@ class Pipe:
         self._on_end = on_end
         self._source: asyncio.Transport | None = None
         self._sink: asyncio.Transport | None = None
+        self._chain: Chain | None = None
+        """There while a toxic has a place in it."""
+        self._chain_timer: asyncio.TimerHandle | None = None
+        self._out: deque[Item] = deque()
+        """What came out of the chain and has not been taken yet: there only while something of it is being taken."""
         self._held: deque[_Held] = deque()
         self._held_bytes = 0
+        self._pumping = False
         self._watches: list[_Watch] = []
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
+        self._ended: End | None = None
+        self.received = 0
+        """Bytes read from the source since the connection began."""
         self.forwarded = 0
         """Bytes given to the sink's transport since the connection began."""
 
     @property
     def pending(self) -> int:
         """Bytes that this process holds: not yet due, or due and not yet taken by the sink's socket."""
-        return self._held_bytes + (self._sink.get_write_buffer_size() if self._sink is not None else 0)
+        in_chain = self._chain.held if self._chain is not None else 0
+        return in_chain + self._held_bytes + (self._sink.get_write_buffer_size() if self._sink is not None else 0)
 
     @property
     def room(self) -> int:
         """Bytes that may still be read from the source; above 0 while it is being read."""
         return self._high_water - self.pending
+
+    @property
+    def touching(self) -> tuple[str, ...]:
+        """The toxics that act on it, in order."""
+        return self._chain.touching if self._chain is not None else ()
 
     def attach_source(self, source: asyncio.Transport) -> None:
         """Bytes will come from `source`, which is paused while there is no room for them."""
@@ -87,30 +102,34 @@ class Pipe:
         """Bytes from the source, at most `room` of them."""
         if self._stopped:
             return
-        if self._sink is not None and not self._held and not self._watches and not self._delay():
-            self.forwarded += len(data)
-            self._sink.write(data)
-            if self.room <= 0 and self._source is not None:
-                self._source.pause_reading()
-            return
-        self._hold(data)
+        self.received += len(data)
+        if self._chain is not None:
+            self._take_out(self._chain.feed(data, self._loop.time()))
+        else:
+            self._onward(data)
 
     def finish(self, end: End) -> None:
         """The source gives no more bytes."""
         if self._stopped:
             return
-        self._hold(end)
+        if self._chain is not None:
+            self._take_out(self._chain.feed(end, self._loop.time()))
+        else:
+            self._onward(end)
 
     def stop(self) -> None:
-        """Forget what is held, its timer and its watches, and forward nothing more; the source's bytes are dropped."""
+        """Forget what is held, its timers and its watches, and forward nothing more; the source's bytes are dropped."""
         self._stopped = True
+        self._chain = None
+        self._out.clear()
         self._held.clear()
         self._held_bytes = 0
         self._watches.clear()
         self._sink = None
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._chain_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._chain_timer = None
 
     def drained(self) -> None:
         """The sink's write buffer has shrunk."""
@@ -124,25 +143,108 @@ class Pipe:
             self._watches.append(_Watch(offset, then))
             self._watches.sort(key=lambda watch: watch.offset)
 
-    def _hold(self, what: bytes | End) -> None:
+    # Toxics
+
+    def add_stage(self, toxic: str, stage: Stage[Any], *, active: bool) -> None:
+        """Let a toxic act behind the others, on what comes from now on."""
+        if self._stopped:
+            return
+        self._chain = self._chain or Chain()
+        self._take_out(self._chain.add(toxic, stage, self._loop.time(), active=active))
+
+    def update_stage(self, toxic: str, attributes: Attributes, *, active: bool) -> None:
+        """Give a toxic other attributes, and the outcome of a new roll of its toxicity."""
+        if self._chain is not None:
+            self._take_out(self._chain.update(toxic, attributes, self._loop.time(), active=active))
+
+    def remove_stage(self, toxic: str) -> None:
+        """Let a toxic act no longer; what it held goes on."""
+        chain = self._chain
+        if chain is not None:
+            passed = chain.remove(toxic, self._loop.time())
+            if chain.is_empty:
+                self._chain = None
+            self._take_out(passed)
+
+    def _take_out(self, items: list[Item]) -> None:
+        """Forward what came out of the chain. A watch may change the chain meanwhile: what it frees comes behind."""
+        is_under_way = bool(self._out)
+        self._out += items
+        if not is_under_way:
+            while self._out:
+                try:
+                    self._onward(self._out[0])
+                finally:
+                    if self._out:
+                        self._out.popleft()
+        self._set_chain_timer()
+        self._regulate()
+
+    def _set_chain_timer(self) -> None:
+        if self._chain_timer is not None:
+            self._chain_timer.cancel()
+            self._chain_timer = None
+        due = self._chain.due if self._chain is not None else None
+        if due is not None:
+            self._chain_timer = self._loop.call_at(due, self._wake_chain, due)
+
+    def _wake_chain(self, due: float) -> None:
+        self._chain_timer = None
+        if self._chain is not None:
+            # A loop may run a timer early by its clock's resolution.
+            self._take_out(self._chain.wake(max(due, self._loop.time())))
+
+    # From there on
+
+    def _onward(self, item: Item) -> None:
+        if self._ended is not None and (isinstance(item, bytes) or self._ended is not End.EOF or item is End.EOF):
+            # A toxic has ended the direction; behind a FIN only the end of the connection still says something.
+            return
+        if isinstance(item, End):
+            self._ended = item
+        elif (
+            self._sink is not None and not self._held and not self._pumping and not self._watches and not self._delay()
+        ):
+            self.forwarded += len(item)
+            self._sink.write(item)
+            if self.room <= 0 and self._source is not None:
+                self._source.pause_reading()
+            return
+        self._hold(item)
+
+    def _hold(self, what: Item) -> None:
         now, delay = self._loop.time(), self._delay()
         self._held.append(_Held(now + delay, what, delayed=delay > 0))
-        self._held_bytes += _size(what)
+        self._held_bytes += size_of(what)
         self._pump(now)
 
     def _pump(self, now: float) -> None:
-        # Only the first may go, whatever the others are due: order outranks the delay.
-        while self._held and self._sink is not None and self._held[0].due <= now:
-            held = self._held.popleft()
-            self._held_bytes -= _size(held.what)
-            if isinstance(held.what, End):
-                self._on_end(held.what)
-            else:
-                self._forward(self._sink, held, held.what, now)
-        if self._held and self._sink is not None and self._timer is None:
+        if self._pumping:
+            # From a watch: the rest of what is being forwarded comes first.
+            return
+        self._pumping = True
+        try:
+            self._forward_what_is_due(now)
+        finally:
+            self._pumping = False
+        if self._held and self._timer is None and self._may_go(self._held[0].what):
             due = self._held[0].due
             self._timer = self._loop.call_at(due, self._wake, due)
         self._regulate()
+
+    def _forward_what_is_due(self, now: float) -> None:
+        # Only the first may go, whatever the others are due: order outranks the delay.
+        while self._held and self._held[0].due <= now and self._may_go(self._held[0].what):
+            held = self._held.popleft()
+            self._held_bytes -= size_of(held.what)
+            if isinstance(held.what, End):
+                self._on_end(held.what)
+            elif self._sink is not None:
+                self._forward(self._sink, held, held.what, now)
+
+    def _may_go(self, what: Item) -> bool:
+        """A toxic's end of the whole connection needs no sink."""
+        return self._sink is not None or what in (End.CLOSE, End.BREAK)
 
     def _wake(self, due: float) -> None:
         self._timer = None
@@ -169,7 +271,3 @@ class Pipe:
             self._source.resume_reading()
         else:
             self._source.pause_reading()
-
-
-def _size(what: bytes | End) -> int:
-    return 0 if isinstance(what, End) else len(what)

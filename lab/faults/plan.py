@@ -12,6 +12,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
+from lab.faults.specs import ToxicSpec
+from lab.faults.toxics import drawn_toxics
+from lab.faults.weather import Phase, recurring
+
 
 class Acts(StrEnum):
     """What a kind of fault acts on."""
@@ -37,6 +41,8 @@ class FaultKind:
     """Seconds that it may last when a plan is drawn; none for a kind that happens once."""
     delays: tuple[float, ...] = ()
     """Seconds of delay that may be drawn for it."""
+    toxics: tuple[ToxicSpec, ...] = ()
+    """Toxics that may be drawn for it."""
     times: tuple[int, ...] = (1,)
     """How many frames it may strike when a plan is drawn."""
     signed_only: bool = False
@@ -55,7 +61,9 @@ _KINDS = (
         Acts.LINK,
         "close every connection (FIN) and refuse new ones until healed",
         lasting=True,
-        durations=(0.1, 1.0, 3.0, 12.0, 40.0),
+        # 75 s: what comes again is old. 100 s: the gateway has no session any more (RS-009). 150 s: nor has the agent
+        # (RS-008).
+        durations=(0.1, 1.0, 3.0, 12.0, 40.0, 75.0, 100.0, 150.0),
     ),
     FaultKind("reset", Acts.LINK, "reset every live connection (RST); new ones are accepted", lasting=False),
     FaultKind(
@@ -72,6 +80,22 @@ _KINDS = (
         Acts.LINK,
         "close every connection (FIN) and lead new ones to another gateway",
         lasting=False,
+        drawn=False,
+    ),
+    FaultKind(
+        "toxic",
+        Acts.LINK,
+        "spoil what flows with toxics",
+        lasting=True,
+        durations=(0.5, 5.0, 30.0),
+        toxics=drawn_toxics(),
+    ),
+    FaultKind(
+        "weather",
+        Acts.LINK,
+        "spoil what flows as a named weather does",
+        lasting=True,
+        # Weather is made of toxics, and those are drawn.
         drawn=False,
     ),
     FaultKind("drop", Acts.FRAME, "lose the frame", lasting=False, times=(1, 1, 2, 4)),
@@ -183,6 +207,28 @@ class Fault:
     process: str | None = None
     """The local agent that a process fault acts on."""
     line: int = 0
+    toxics: tuple[ToxicSpec, ...] = ()
+    """What `toxic` puts on the link, together."""
+    weather: str | None = None
+    """The name of the weather that `weather` brings."""
+    phases: tuple[Phase, ...] = ()
+    """What that weather is made of."""
+    until: FrameAnchor | None = None
+    """The frame that ends a lasting fault, counted from when it began."""
+    every: float | None = None
+    """With it the toxics stand for `seconds` at the beginning of each so many seconds, until they are ended."""
+
+    @property
+    def course(self) -> tuple[Phase, ...]:
+        """What stands on the link, phase after phase, again and again; empty for a fault without toxics."""
+        if self.every is not None and self.seconds is not None:
+            return recurring(self.toxics, self.seconds, self.every)
+        return self.phases or ((Phase(self.toxics),) if self.toxics else ())
+
+    @property
+    def holds(self) -> float | None:
+        """Seconds after which it ends by itself; None where something else has to end it."""
+        return None if self.every is not None else self.seconds
 
     @property
     def least(self) -> int:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from websockets.http11 import Request
 
-from lab.bearer import bears
 from lab.context import RunContext
 from lab.faults.plan import Fault
 from lab.gateway.core import GatewayCore
@@ -33,6 +32,7 @@ from lab.tap.content import ContentTap
 from lab.tap.frames import FrameTap
 from lab.tap.log import LogTap
 from lab.tap.memory import canaries_held
+from lab.tap.upgrade import credential, shown_path
 
 GATEWAY_LOGGER = "lab.gateway"
 """The logger of all that belongs to gateways."""
@@ -68,15 +68,13 @@ class GatewayWitness:
         """An upgrade was accepted as that of an agent."""
         target = request.path if request is not None else ""
         credential = self._credential(agent_id, request)
-        path, canaries = target.partition("?")[0], self._tap.canaries_in(target)
+        path, canaries = shown_path(target), self._tap.canaries_in(target)
         self._ctx.journal.record(self._name, SocketOpened(conn, path, self._agents[agent_id], canaries, credential))
 
     def _credential(self, agent_id: str, request: Request | None) -> str:
         """What came with an upgrade, looked at once more by whoever did not let it in."""
         given = request.headers.get_all("Authorization") if request is not None else []
-        if not given:
-            return "none"
-        return "ok" if bears(given, self._tokens[agent_id]) else "unknown"
+        return credential(given, self._tokens[agent_id])
 
     def closed(self, socket: GatewaySocket) -> None:
         """A socket is gone."""

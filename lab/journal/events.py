@@ -216,7 +216,8 @@ class LinkConnection(Event):
 class LinkChanged(Event):
     """A link was cut, healed, reset, moved or delayed, or got or lost a toxic; `seconds` is the delay each way.
 
-    `toxic` is the name of the one that was added, updated or removed.
+    `toxic` is the name of the one that was added, updated or removed, `type` its kind; `holds` is the most seconds by
+    which it lets a byte come later, None where nothing bounds that.
     """
 
     kind: ClassVar[str] = "link.changed"
@@ -224,6 +225,8 @@ class LinkChanged(Event):
     change: str
     seconds: float = 0.0
     toxic: str = ""
+    type: str = ""
+    holds: float | None = 0.0
 
 
 # The gateway's witness

@@ -12,6 +12,10 @@ Note = Callable[[Digest, tuple[str, ...]], object]
 """Gets a line's digest, and the ids of the canaries in it."""
 
 
+_levels: dict[str, int] = {}
+"""What the level of each logger was before the first tap on it: the last one that goes puts it back."""
+
+
 class LogTap(logging.Handler):
     """Reads what one logger and those below it say, from `watch` to `forget`, at the level that people see."""
 
@@ -20,12 +24,11 @@ class LogTap(logging.Handler):
         self._logger = logging.getLogger(logger)
         self._canaries = canaries
         self._note: Note | None = None
-        self._level = logging.NOTSET
 
     def watch(self, note: Note) -> None:
         """Tell `note` of each line from now on."""
         if self._note is None:
-            self._level = self._logger.level
+            _levels.setdefault(self._logger.name, self._logger.level)
             self._logger.setLevel(logging.INFO)
             self._logger.addHandler(self)
         self._note = note
@@ -35,7 +38,8 @@ class LogTap(logging.Handler):
         watched, self._note = self._note is not None, None
         if watched:
             self._logger.removeHandler(self)
-            self._logger.setLevel(self._level)
+            if not any(isinstance(other, LogTap) for other in self._logger.handlers):
+                self._logger.setLevel(_levels.pop(self._logger.name))
         return watched
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -52,6 +52,9 @@ class StateTap:
             if not stat.S_ISLNK(status.st_mode):
                 found = self._found(path, status) if stat.S_ISREG(status.st_mode) else None
                 yield SutFile(self._name, self._shown(path, folder), is_folder, stat.S_IMODE(status.st_mode), found)
+        if waiting:
+            # There was more, and nobody saw what it holds.
+            yield SutFile(self._name, "*", folder=False, mode=0o600, canaries=None)
 
     def _found(self, path: Path, status: os.stat_result) -> tuple[str, ...] | None:
         if status.st_size > self._left:

@@ -43,7 +43,7 @@ class LazyGroup(click.Group):
         """The list of commands, without importing any."""
         rows = [(name, command.get_short_help_str(80)) for name, command in self.commands.items()]
         rows += [("contract", "The contract and the requirements: what the tests show of them.")]
-        rows += [("serve", "One double, or the reference Local Agent, as a program of its own.")]
+        rows += [("serve", "One double, the reference Local Agent or the fault proxies, as a program of its own.")]
         with formatter.section("Commands"):
             formatter.write_dl(sorted(rows))
 
@@ -90,6 +90,13 @@ def _settings(values: Sequence[str]) -> dict[str, str]:
 @click.option("--check-determinism", is_flag=True, help="Run twice on the virtual clock and compare the journals.")
 @click.option("--local-agent", metavar="WHAT", help=AGENT_HELP)
 @click.option(
+    "--faults",
+    metavar="embedded|HOST:PORT",
+    default="embedded",
+    show_default=True,
+    help="What carries the links: the lab's own engine, or a Toxiproxy server on this machine.",
+)
+@click.option(
     "--out",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("runs"),
@@ -106,6 +113,7 @@ def run(
     clock: str,
     check_determinism: bool,
     local_agent: str | None,
+    faults: str,
     out: Path,
     junit: Path | None,
     as_json: bool,
@@ -116,7 +124,7 @@ def run(
 
     settings = _settings(sets)
     return RunCommand(
-        paths, seed, settings, local_agent, out, junit, as_json, tags, clock, check_determinism
+        paths, seed, settings, local_agent, out, junit, as_json, tags, clock, check_determinism, faults
     ).carry_out()
 
 
@@ -139,6 +147,9 @@ def explore(
 ) -> ExitStatus:
     """Try drawn fault plans on a scenario, on the virtual clock, and make small what fails."""
     from lab.commands.explore import ExploreCommand
+
+    if minutes is not None and minutes != minutes:
+        raise click.BadParameter("`nan` is no number of minutes", param_hint="--minutes")
 
     return ExploreCommand(path, runs, minutes, workers or os.cpu_count() or 1, seed, out, as_json).carry_out()
 

@@ -17,7 +17,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, TypeVar
 
-from aiohttp import HttpVersion11, web
+from aiohttp import HttpVersion11, web, web_app
 
 from lab.agent2.beats import StreamName
 from lab.agent2.engine import ID, Answer, Engine, refusal
@@ -132,6 +132,7 @@ class Agent2Server:
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
+            _let_go_of_handlers()
 
     # Requests
 
@@ -321,6 +322,13 @@ async def _json(request: web.Request) -> object:
     except (ValueError, RecursionError) as error:
         raise web.HTTPBadRequest from error
     return value
+
+
+def _let_go_of_handlers() -> None:
+    """aiohttp remembers the handlers of its last thousand routes with middlewares, and with them all of a run."""
+    remembered = getattr(web_app, "_cached_build_middleware", None)
+    if remembered is not None:
+        remembered.cache_clear()
 
 
 def _route(request: web.Request) -> str:

@@ -17,6 +17,7 @@ from rich.text import Text
 
 from lab.commands.loading import check_scripts, load
 from lab.errors import EnvironmentFault, ExitStatus, UsageError
+from lab.faults.address import Address
 from lab.private_files import write_private
 from lab.report.console import ConsoleReport, PatientConsole
 from lab.report.junit import junit_text, write_junit
@@ -24,9 +25,10 @@ from lab.report.page import page_text
 from lab.report.result import result_json
 from lab.report.words import HEADS
 from lab.run.agents import ATTACH, REFERENCE, profile_of
+from lab.run.fault_server import EMBEDDED, check_faults, server_address
 from lab.run.interrupts import held_back
 from lab.run.runner import RunOptions, RunResult, check_process_faults, check_requires, run_scenario
-from lab.run.virtual import check_repeated, check_virtual
+from lab.run.virtual import NotDeterministic, check_repeated, check_virtual
 from lab.scenario.loader import find_scenarios, project_root, resolved_yaml
 from lab.scenario.model import Scenario
 from lab.sim.run import run_virtual
@@ -60,12 +62,17 @@ class RunCommand:
     tags: Sequence[str] = ()
     clock: str = "real"
     check_determinism: bool = False
+    faults: str = EMBEDDED
 
     def carry_out(self) -> ExitStatus:
         """Run everything. Raises `UsageError` before the first run if any scenario or option is wrong."""
         self._check_clock()
+        server = self._server
         scenarios = self._chosen([self._load(path) for path in find_scenarios(self.paths)])
         self._check_junit()
+        if server is not None:
+            for scenario in scenarios:
+                check_faults(scenario, server)
         console = PatientConsole(stderr=self.as_json, quiet=self.as_json)
         results: list[RunResult] = []
         unwritten: list[EnvironmentFault] = []
@@ -83,6 +90,14 @@ class RunCommand:
             # Exit status 3, because whoever reads the files must not take them for the whole; the verdict all the same.
             raise EnvironmentFault(f"{unwritten[0]} {_verdicts(results)}")
         return worst
+
+    @property
+    def _server(self) -> Address | None:
+        """The Toxiproxy server that carries the links; None for the embedded engine."""
+        server = server_address(self.faults)
+        if server is not None and self.clock == "virtual":
+            raise UsageError("--faults HOST:PORT needs the real clock: a server's time cannot be simulated.")
+        return server
 
     def _chosen(self, scenarios: Sequence[Scenario]) -> Sequence[Scenario]:
         """Those with one of the wanted tags; all when no tag is wanted."""
@@ -106,7 +121,7 @@ class RunCommand:
         check_scripts(scenario)
         uses = [self.local_agent] if self.local_agent is not None else [s.use for s in scenario.local_agents.values()]
         check_requires(scenario, self.local_agent)
-        check_process_faults(scenario, self.local_agent)
+        check_process_faults(scenario, self.local_agent, self.clock)
         if self.clock == "virtual":
             check_virtual(scenario, self.local_agent)
         for use in uses:
@@ -137,6 +152,7 @@ class RunCommand:
             repeat_command=self._again(scenario, seed),
             resolved=resolved_yaml(scenario.file, self._overrides),
             clock=self.clock,
+            faults=self._server,
             show=show,
         )
         result = self._run(scenario, options, report)
@@ -147,15 +163,17 @@ class RunCommand:
                 unwritten.append(fault)
             finally:
                 report.result(result)
+        if self.check_determinism and not result.interrupted:
+            try:
+                check_repeated(scenario, options, result)
+            except NotDeterministic as difference:
+                unwritten.append(difference)
         return replace(result, interrupted=result.interrupted or late.came)
 
     def _run(self, scenario: Scenario, options: RunOptions, report: ConsoleReport) -> RunResult:
         if self.clock == "real":
             return asyncio.run(run_scenario(scenario, options, report.listen))
-        result = run_virtual(lambda: run_scenario(scenario, options, report.listen), options.seed)
-        if self.check_determinism and not result.interrupted:
-            check_repeated(scenario, options, result)
-        return result
+        return run_virtual(lambda: run_scenario(scenario, options, report.listen), options.seed)
 
     def _check_clock(self) -> None:
         if self.check_determinism and self.clock != "virtual":
@@ -171,6 +189,8 @@ class RunCommand:
         words = ["lab", "run", str(scenario.file), "--seed", str(seed)]
         if self.clock != "real":
             words += ["--clock", self.clock]
+        if self.faults != EMBEDDED:
+            words += ["--faults", self.faults]
         if self.local_agent is not None:
             words += ["--local-agent", self.local_agent]
         for name, value in self._overrides.items():

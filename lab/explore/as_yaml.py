@@ -10,6 +10,7 @@ from lab.durations import parse_duration
 from lab.explore.explored import explored
 from lab.explore.plan import Plan
 from lab.faults.plan import FAULT_KINDS, Acts, Fault, FrameAnchor
+from lab.faults.specs import ToxicSpec
 from lab.scenario.loader import as_text
 from lab.scenario.model import FaultStep, IdleStep, Scenario, SessionStep, Step, StreamStep, WaitStep
 from lab.scenario.yaml_places import parse_untrusted, plain
@@ -68,7 +69,7 @@ def fault_tree(fault: Fault) -> dict[str, Any]:
             body["times"] = fault.times
     elif acts is Acts.LINK:
         body["link"] = fault.link
-        body[fault.kind] = _duration(fault.delay) if fault.kind == "delay" else fault.moved_to or True
+        body |= _on_link(fault)
         if fault.anchor is not None:
             body["after"] = _anchor(fault.anchor)
     elif acts is Acts.SERVICE:
@@ -78,6 +79,29 @@ def fault_tree(fault: Fault) -> dict[str, Any]:
     if fault.seconds is not None:
         body["for"] = _duration(fault.seconds)
     return body | {"id": fault.id}
+
+
+def _on_link(fault: Fault) -> dict[str, Any]:
+    """What happens to the link, and what ends it beside its time."""
+    if fault.kind == "toxic":
+        toxics = [_toxic(toxic) for toxic in fault.toxics]
+        body: dict[str, Any] = toxics[0] if len(toxics) == 1 else {"toxics": toxics}
+    elif fault.kind == "weather":
+        body = {"weather": fault.weather}
+    else:
+        body = {fault.kind: _duration(fault.delay) if fault.kind == "delay" else fault.moved_to or True}
+    if fault.until is not None:
+        body["until"] = _anchor(fault.until)
+    if fault.every is not None:
+        body["every"] = _duration(fault.every)
+    return body
+
+
+def _toxic(toxic: ToxicSpec) -> dict[str, Any]:
+    body: dict[str, Any] = {"toxic": toxic.type, "stream": toxic.stream}
+    if toxic.attributes:
+        body["attributes"] = dict(toxic.attributes)
+    return body if toxic.toxicity == ToxicSpec.toxicity else body | {"toxicity": toxic.toxicity}
 
 
 def _anchor(anchor: FrameAnchor) -> dict[str, Any]:

@@ -64,11 +64,12 @@ def _draw(targets: Targets, kind: FaultKind, name: str, draws: Draws) -> Planned
     if kind.acts is Acts.LINK:
         link = _one_of(targets.links, draws)
         delay = _one_of(kind.delays, draws) if kind.delays else 0.0
+        toxics = (_one_of(kind.toxics, draws),) if kind.toxics else ()
         # Most moments of a protocol are frames, not steps.
         if targets.moments and draws.fraction() < 0.75:
             anchor = _anchor(targets.moments, draws)
-            return Planned(0, Fault(name, kind.name, link=link, anchor=anchor, seconds=seconds, delay=delay))
-        return Planned(_step(targets, draws), Fault(name, kind.name, link=link, seconds=seconds, delay=delay))
+            return Planned(0, Fault(name, kind.name, link, anchor, seconds, delay, toxics=toxics))
+        return Planned(_step(targets, draws), Fault(name, kind.name, link, None, seconds, delay, toxics=toxics))
     if kind.acts is Acts.SERVICE:
         service = _one_of(targets.services, draws)
         return Planned(_step(targets, draws), Fault(name, kind.name, service=service, seconds=seconds))

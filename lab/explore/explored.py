@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from lab.durations import LONGEST
 from lab.explore.plan import Plan, Planned, is_masked
 from lab.faults.plan import FAULT_KINDS
 from lab.scenario.model import (
@@ -48,10 +49,12 @@ NEAREST = {"cancelled": "ended"}
 """What comes whatever else a fault does: a job may end before its cancel arrives."""
 
 SETTLING_SECONDS = 60.0
-"""What passes at the end: longer than a frame is sent again, so that what goes on behind a job's end shows as well."""
+"""What passes at the end: longer than a frame is sent again, so that what goes on behind a job's end shows as well.
+As much passes after a fault that is not over by then."""
 
 HORIZON_SECONDS = 900.0
-"""Simulated seconds on top of the scenario's own deadline: faults are over long before, so by then all must be well."""
+"""Simulated seconds on top of the scenario's own deadline: faults are over long before, so by then all must be well.
+No deadline is longer than the longest that a scenario may have, or a finding could not be loaded."""
 
 
 def explored(scenario: Scenario, plan: Plan) -> Scenario:
@@ -68,8 +71,8 @@ def explored(scenario: Scenario, plan: Plan) -> Scenario:
     steps = tuple(_with_faults(scenario, plan, masked, forgets))
     return replace(
         scenario,
-        steps=(*steps, *_ends(scenario, forgets)),
-        deadline=scenario.deadline + HORIZON_SECONDS,
+        steps=(*steps, *_ends(scenario, forgets, _settling((*plan, *own)))),
+        deadline=min(scenario.deadline + HORIZON_SECONDS, LONGEST),
         expect=tuple(one for one in scenario.expect if masked and is_lasting(one) and _job_of(one) not in cancelled),
         must_judge=(),
         patient=True,
@@ -138,7 +141,13 @@ def _of_a_forgetful_run(step: Step) -> Iterator[Step]:
         yield IdleStep(step.line, None, FORGETFUL_SECONDS)
 
 
-def _ends(scenario: Scenario, forgets: bool) -> Iterator[Step]:
+def _settling(plan: Plan) -> float:
+    """What passes at the end. A job may end at the moment at which a fault begins, so a long fault is waited for."""
+    longest = max((planned.fault.seconds or 0.0 for planned in plan), default=0.0)
+    return SETTLING_SECONDS + (longest if longest >= SETTLING_SECONDS else 0.0)
+
+
+def _ends(scenario: Scenario, forgets: bool, settling: float) -> Iterator[Step]:
     line = scenario.steps[-1].line if scenario.steps else 0
     for step in scenario.steps:
         if isinstance(step, AssignStep) and step.fails is None and not forgets:
@@ -146,7 +155,7 @@ def _ends(scenario: Scenario, forgets: bool) -> Iterator[Step]:
     if _waits_ready(scenario):
         for name in scenario.local_agents:
             yield WaitStep(line, None, name, "ready")
-    yield IdleStep(line, None, SETTLING_SECONDS)
+    yield IdleStep(line, None, settling)
 
 
 def _waits_ready(scenario: Scenario) -> bool:

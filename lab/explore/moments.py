@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lab.explore.plan import Planned
+from lab.faults.plan import FrameAnchor
 from lab.gateway.frame_faults import FrameFaults
 from lab.journal.events import Frame, SocketOpened
 from lab.journal.writer import Entry
@@ -32,8 +34,18 @@ class Moment:
 
     def words(self) -> str:
         """The moment in a few words."""
-        narrowed = f" of {self.of}" if self.of else f" {self.content}" if self.content else ""
-        return f"{self.type}{narrowed} from {self.sender}"
+        return _words(self)
+
+
+def moment_of(planned: Planned) -> str:
+    """The moment that a fault strikes at, in words: a kind of frame, or a step."""
+    anchor = planned.fault.anchor
+    return f"before step {planned.before}" if anchor is None else _words(anchor)
+
+
+def _words(frame: Moment | FrameAnchor) -> str:
+    narrowed = f" of {frame.of}" if frame.of else f" {frame.content}" if frame.content else ""
+    return f"{frame.type}{narrowed} from {frame.sender}"
 
 
 def moments_of(entries: Sequence[Entry]) -> tuple[Moment, ...]:

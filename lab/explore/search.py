@@ -1,36 +1,33 @@
-"""Trying plan after plan, in several processes, until enough were tried."""
+"""Trying plan after plan until enough were tried."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from contextlib import ExitStack
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from dataclasses import dataclass, field
 from itertools import islice
 
+from lab.errors import EnvironmentFault
 from lab.explore.drawing import Targets
-from lab.explore.plan import Plan, Planned
-from lab.explore.trial import Trial, plan_of, try_plan
+from lab.explore.moments import moment_of
+from lab.explore.plan import Plan
+from lab.explore.trial import Trial, plan_of
+from lab.explore.workers import Workers
 from lab.faults.plan import Acts
-from lab.scenario.model import Scenario
-from lab.sim.patches import machine_replaced
-
-AHEAD = 2
-"""Trials that wait for each worker, so that none is idle."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How much is tried: `runs` plans, but none that is begun after `seconds` of the machine's time."""
+    """How much is tried: `runs` plans, but nothing is begun once `time.monotonic()` has come to `end`."""
 
     runs: int
-    seconds: float | None = None
+    end: float | None = None
+
+    def is_over(self) -> bool:
+        """Whether its time is."""
+        return self.end is not None and time.monotonic() >= self.end
 
 
 @dataclass(frozen=True)
@@ -62,79 +59,46 @@ class Progress:
                 self.struck[(planned.fault.kind, moment_of(planned))] += 1
 
 
-def moment_of(planned: Planned) -> str:
-    """The moment that a fault strikes at, in words: a kind of frame, or a step."""
-    anchor = planned.fault.anchor
-    if anchor is None:
-        return f"before step {planned.before}"
-    narrowed = f" of {anchor.of}" if anchor.of else f" {anchor.content}" if anchor.content else ""
-    return f"{anchor.type}{narrowed} from {anchor.sender}"
-
-
 def pairs_of(targets: Targets) -> int:
     """How many pairs of a kind of fault and a moment there are to be struck."""
     total = 0
     for kind in targets.kinds():
-        moments = len(targets.moments_for(kind))
+        moments = len({moment.words() for moment in targets.moments_for(kind)})
         steps = targets.steps if kind.acts is not Acts.FRAME else 0
         total += moments + steps
     return total
 
 
-def search(
-    scenario: Scenario, targets: Targets, seed: int, budget: Budget, workers: int, each: Callable[[Tried], bool]
-) -> None:
+def search(targets: Targets, seed: int, budget: Budget, workers: Workers, each: Callable[[Tried], bool]) -> None:
     """Try plans number 0, 1, … of `seed`; `each` is told of every trial and says whether to go on.
 
-    Ctrl-C ends it between two trials, as a `KeyboardInterrupt`.
+    Ctrl-C ends it between two trials, as a `KeyboardInterrupt`. A worker that ends by itself raises
+    `EnvironmentFault`, which names the plans that it may have been busy with.
     """
     numbers = _numbers(budget)
-    if workers == 1:
-        for number in numbers:
-            plan = plan_of(targets, seed, number)
-            if not each(Tried(number, plan, try_plan(scenario, plan, seed))):
+    pending: dict[Future[Trial], tuple[int, Plan]] = {}
+    try:
+        while True:
+            for number in islice(numbers, workers.ahead - len(pending)):
+                plan = plan_of(targets, seed, number)
+                pending[workers.submit(plan)] = (number, plan)
+            if not pending:
                 return
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_begin_worker) as pool:
-        pending: dict[Future[Trial], tuple[int, Plan]] = {}
-        try:
-            while True:
-                for number in islice(numbers, workers * AHEAD - len(pending)):
-                    plan = plan_of(targets, seed, number)
-                    pending[pool.submit(try_plan, scenario, plan, seed)] = (number, plan)
-                if not pending:
+            done, _ = wait(pending, return_when=FIRST_COMPLETED)
+            for future in sorted(done, key=lambda one: pending[one][0]):
+                if not each(Tried(*pending[future], future.result())):
                     return
-                done, _ = wait(pending, return_when=FIRST_COMPLETED)
-                for future in sorted(done, key=lambda one: pending[one][0]):
-                    if not each(Tried(*pending.pop(future), future.result())):
-                        return
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+                del pending[future]
+    except BrokenExecutor as error:
+        under_way = ", ".join(str(number) for number, _ in sorted(pending.values(), key=lambda one: one[0]))
+        raise EnvironmentFault(
+            f"a worker ended by itself; due is that it finishes its trial. Under way or next were these plans of seed "
+            f"{seed}: {under_way}. Look for what killed it, such as a lack of memory, or try again with --workers 1."
+        ) from error
 
 
 def _numbers(budget: Budget) -> Iterator[int]:
-    end = None if budget.seconds is None else time.monotonic() + budget.seconds
     for number in range(budget.runs):
-        if end is not None and time.monotonic() >= end:
+        if budget.is_over():
             return
         yield number
-
-
-_for_good = ExitStack()
-"""What holds until the worker ends."""
-
-
-def _begin_worker() -> None:
-    """A worker finishes its trial; the process that asked for it decides when to stop. It does nothing but trials."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_the_parent, daemon=True).start()
-    _for_good.enter_context(machine_replaced())
-
-
-def _end_with_the_parent() -> None:
-    """A parent that was killed can't end its workers, and they would wait for their next trial for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

@@ -9,17 +9,19 @@ from lab.explore.plan import Plan, Planned
 from lab.faults.plan import FAULT_KINDS
 
 
-def shrink(plan: Plan, fails: Callable[[Plan], bool], most_trials: int) -> Plan:
+def shrink(
+    plan: Plan, fails: Callable[[Plan], bool], most_trials: int, is_over: Callable[[], bool] = lambda: False
+) -> Plan:
     """The smallest plan that was found to fail as `plan` does; `fails` is asked at most `most_trials` times.
 
-    No fault of the result can be left out, as far as the trials went.
+    It is not asked any more once `is_over()`. No fault of the result can be left out, as far as the trials went.
     """
     left = most_trials
     smaller = True
     while smaller:
         smaller = False
         for candidate in _simpler(plan):
-            if left == 0:
+            if left == 0 or is_over():
                 return plan
             left -= 1
             if fails(candidate):
@@ -45,9 +47,9 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
 def _plainer(planned: Planned) -> Iterator[Planned]:
     fault = planned.fault
     kind = FAULT_KINDS[fault.kind]
-    if fault.times is not None and fault.times > 1:
-        for times in range(1, fault.times):
-            yield replace(planned, fault=replace(fault, times=times))
+    # One that strikes every frame is more than any that strikes a number of them.
+    for times in range(1, max(kind.times) + 1 if fault.times is None else fault.times):
+        yield replace(planned, fault=replace(fault, times=times))
     for seconds in kind.durations:
         if fault.seconds is not None and seconds < fault.seconds:
             yield replace(planned, fault=replace(fault, seconds=seconds))
@@ -57,3 +59,6 @@ def _plainer(planned: Planned) -> Iterator[Planned]:
     if fault.anchor is not None and fault.anchor.nth > 1:
         for nth in sorted({1, fault.anchor.nth // 2, fault.anchor.nth - 1}):
             yield replace(planned, fault=replace(fault, anchor=replace(fault.anchor, nth=nth)))
+    if planned.before > 0:
+        for before in sorted({0, planned.before // 2, planned.before - 1}):
+            yield replace(planned, before=before)

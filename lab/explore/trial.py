@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import extract_tb
 
 from lab.draws import Draws
+from lab.errors import LabError
 from lab.explore.drawing import Targets, draw_plan
 from lab.explore.explored import explored
 from lab.explore.moments import moments_of
@@ -26,6 +29,15 @@ MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108  a
 
 FAILURES = (Outcome.FAIL, Outcome.LAB_FAILED)
 
+MOST_REMOVALS = 20
+"""How often a folder is removed into which its run still writes."""
+
+
+class _Latest:
+    """The run that this process made last, or makes."""
+
+    folder: str | None = None
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -41,8 +53,14 @@ class Trial:
 
 
 def try_plan(scenario: Scenario, plan: Plan, seed: int) -> Trial:
-    """Run `scenario` with `plan` once. Its files are thrown away: the plan and the seed make the same run again."""
-    result = run_quietly(explored(scenario, plan), seed)
+    """Run `scenario` with `plan` once. Its files are thrown away: the plan and the seed make the same run again.
+
+    A run that raises is the lab's failure under this plan, and no reason to give up others.
+    """
+    try:
+        result = run_quietly(explored(scenario, plan), seed)
+    except Exception as error:  # noqa: BLE001  whatever a run raises
+        return Trial(("lab",), (_said(error),), (), 0.0)
     findings = {finding.head: finding for finding in result.verdict.findings if finding.outcome in FAILURES}
     fired = dict.fromkeys(entry.event.fault for entry in result.entries if isinstance(entry.event, FaultFired))
     return Trial(
@@ -51,6 +69,14 @@ def try_plan(scenario: Scenario, plan: Plan, seed: int) -> Trial:
         tuple(fired),
         result.seconds,
     )
+
+
+def _said(error: Exception) -> str:
+    """An error of the lab tells itself; the words of any other may hold content, so its place is told."""
+    at = extract_tb(error.__traceback__)[-1]
+    known = isinstance(error, LabError)
+    seen = str(error) if known else f"{type(error).__name__} at {Path(at.filename).name}:{at.lineno}"
+    return f"The run comes to a verdict — seen {seen}; due a verdict"
 
 
 def run_quietly(scenario: Scenario, seed: int) -> RunResult:
@@ -67,10 +93,21 @@ def run_quietly(scenario: Scenario, seed: int) -> RunResult:
 def _scratch_in(folder: str) -> Iterator[None]:
     """What the run makes on disk lies in `folder` as well."""
     former, tempfile.tempdir = tempfile.tempdir, folder
+    _Latest.folder = folder
     try:
         yield
     finally:
         tempfile.tempdir = former
+
+
+def remove_folder() -> None:
+    """Take away what a run of this process has on disk, though it goes on: for a process that is about to end."""
+    if _Latest.folder is None:
+        return
+    for _ in range(MOST_REMOVALS):
+        shutil.rmtree(_Latest.folder, ignore_errors=True)
+        if not Path(_Latest.folder).exists():
+            return
 
 
 def targets_of(scenario: Scenario, entries: Sequence[Entry]) -> Targets:

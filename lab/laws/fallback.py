@@ -82,6 +82,11 @@ class _Follower:
             self._fallen = old
             self._tally.unsure()
             return
+        if self._fallen is None and new is not None and self._view.stalled(new.t, old.t):
+            # The ready was sent, and may have come too late, or never.
+            self._fallen = old
+            self._tally.unsure()
+            return
         if self._fallen is None and not self._may_fall_back(connection, old, new):
             # HS-019, HS-023: only silence and protocol_unsupported lead to v1
             entries = (old.n,) if new is None else (new.n, old.n)
@@ -122,6 +127,8 @@ class _Follower:
         """HS-020: whoever gets no ready, or is told that v2 is not spoken, falls back on the same connection."""
         refused = _refusal(connection, self._view.entries[-1].n + 1)
         if connection.ready is not None and connection.ready.passed_on:
+            # A ready that was held back may have come when the wait for it was over, and the fallback been held too.
+            self._unseen |= self._view.stalled(new.t, connection.ready.t + WAIT)
             return
         if refused is not None and refused.frame.payload.get("code") != "protocol_unsupported":
             self._tally.held()

@@ -146,7 +146,9 @@ def _mirrored(view: JournalView, job: Job) -> tuple[list[FrameAt], bool]:
         if seen.frame.msg_id not in known and seen.party == LOCAL_AGENT and _rich(seen.frame.payload):
             known.add(seen.frame.msg_id)
             frames.append(seen)
-    sessions = {id(view.session_of.get(seen.frame.conn)) for seen in (*job.events, *job.results)}
+    # RS-006: what was on its way when the session of the assignment was lost never arrived.
+    named = (*job.assigns[:1], *job.events, *job.results)
+    sessions = {id(view.session_of.get(seen.frame.conn)) for seen in named}
     who = view.agent_of_job(job)
     end = frames[-1].t if frames else view.end
     return frames, len(sessions) <= 1 and not view.agent_process_changed(who, job.assigns[0].t, end)

@@ -219,6 +219,9 @@ class _Refusals:
         # What was lost on an earlier connection is none: the agent said up to where it had all.
         came = seen.frame.seq is not None and seen.frame.seq <= self._last
         duplicate = came and self._known.get(seen.frame.seq) == seen.frame.msg_id
+        if faults and duplicate and not _verified(seen):
+            # SG-005 checks each frame, SQ-002 knows it as a copy: which comes first is nowhere stated.
+            return None
         if faults and not (duplicate and faults == {"unauthorized"}):
             # SG-008, SG-010; SG-014: a byte-true copy is a duplicate before its nonce is judged
             return faults
@@ -317,6 +320,12 @@ class _Refusals:
         if self._session is not None:
             go_on(self._series, self._session, seen)
         return NONE
+
+
+def _verified(seen: FrameAt) -> bool:
+    """Whether a frame's signature is one of a trusted key: only its nonce or its age can be wrong."""
+    signature = seen.frame.facts.get("signature")
+    return isinstance(signature, dict) and signature.get("verified") is True
 
 
 def _either(codes: Codes) -> str:

@@ -34,12 +34,10 @@ from lab.journal.events import (
 )
 from lab.journal.writer import Entry
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, Exchange, FrameAt, Job, Session
+from lab.laws.toxics import BEHIND_IT, Toxics
 
 THERE = frozenset({"started", "went-on"})
 """Changes behind which a program is there, and goes on."""
-
-BEHIND_IT = 0.25
-"""Seconds in which what a delay held back has come through, once it let go of it."""
 
 
 class JournalView:
@@ -72,6 +70,7 @@ class JournalView:
         self._lags: list[tuple[float, float]] = []
         self._longest_lag = 0.0
         self._delays: list[list[Any]] = []
+        self._toxics = Toxics()
         self._breaks: list[tuple[float, str]] = []
         self._links_to: dict[str, str] = {}
         self._cuts: list[list[Any]] = []
@@ -152,7 +151,7 @@ class JournalView:
         elif isinstance(event, LoopLag):
             self._lags.append((entry.t, event.seconds))
             self._longest_lag = max(self._longest_lag, event.seconds)
-        elif isinstance(event, LinkChanged):
+        elif isinstance(event, LinkChanged) and not self._toxics.take(entry.t, event):
             for delay in self._delays:
                 # A delay outlasts a cut and a reset, which are told without it.
                 goes_on = event.change in ("cut", "reset")
@@ -252,14 +251,21 @@ class JournalView:
     # What a law asks
 
     def slack(self, start: float, end: float) -> float:
-        """Seconds by which a bound widens between two times: both ways of the slowest link, and the loop's lag."""
-        held = [seconds for begin, over, seconds, _ in self._delays if begin <= end and (over is None or over >= start)]
+        """Seconds by which a bound widens between two times: both ways of the slowest link, stalls, the loop's lag."""
+        held = self._toxics.held(start, end)
+        delays: dict[str, float] = {}
+        for begin, over, seconds, link in self._delays:
+            if begin <= end and (over is None or over >= start):
+                delays[link] = max(seconds, delays.get(link, 0.0))
+        for link, seconds in delays.items():
+            held[link] = held.get(link, 0.0) + 2 * seconds
         low = bisect.bisect_left(self._lags, (start, 0.0))
         high = bisect.bisect_right(self._lags, (end + self._longest_lag, inf))
         late = sum(seconds for t, seconds in self._lags[low:high] if t - seconds <= end)
         # Who stands still within goes on where the pause is over, however long that is after the bound.
         still = sum(over - max(begin, start) for begin, over in self._pauses() if begin <= end + late and over >= start)
-        return 2 * max(held, default=0.0) + late + still
+        most = max(held.values(), default=0.0)
+        return most + late + still + self._toxics.stalled(start, end + most + late)
 
     def paused(self, start: float, end: float) -> bool:
         """Whether a local agent stood still by order at any moment between two times."""
@@ -277,15 +283,20 @@ class JournalView:
         return pauses + [(t, self.end) for t in began.values()]
 
     def disturbed(self, start: float, end: float, role: str | None = None) -> bool:
-        """Whether a link was cut, reset or refused anybody between two times, or stayed cut meanwhile.
+        """Whether a link was cut, reset or refused anybody between two times, stayed cut or was stalled meanwhile.
 
         `role` narrows it to links that lead to a gateway or to an agent2.
         """
         broke = any(start <= t <= end and self._leads(link, role) for t, link in self._breaks)
+        broke |= any(self._leads(link, role) for link in self._toxics.stalling(start, end))
         return broke or any(
             cut <= end and (healed is None or healed >= start) and self._leads(link, role)
             for cut, healed, link in self._cuts
         )
+
+    def stalled(self, start: float, end: float) -> bool:
+        """Whether something without a bound stood on a link between two times: what was sent may not have arrived."""
+        return any(True for _ in self._toxics.stalling(start, end))
 
     def _leads(self, link: str, role: str | None) -> bool:
         """Whether a link leads to a double of `role`; any link does where nobody said where it leads."""
@@ -294,7 +305,7 @@ class JournalView:
 
     def delayed(self, start: float, end: float, role: str | None = None) -> bool:
         """Whether a link held bytes back between two times; `role` as for `disturbed`."""
-        return any(
+        return any(self._leads(link, role) for link in self._toxics.delaying(start, end)) or any(
             begin <= end and (over is None or over >= start) and self._leads(link, role)
             for begin, over, _, link in self._delays
         )

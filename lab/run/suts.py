@@ -122,16 +122,16 @@ class ReferenceSut:
         self._life = 1
         self._agent = self._make(self._life)
         self._host: Host | None = None
+        self._starting: asyncio.Task[None] | None = None
+        """The start of the life that a `restart` began."""
 
     async def start(self) -> None:
         """Start it; on the virtual clock it has a host of its own, which can be stopped and crash."""
         self._log.open()
         with self._log.speaking():
-            await (self._spawn() or self._agent.start())
+            await (self._spawn() if isinstance(asyncio.get_running_loop(), SimLoop) else self._agent.start())
 
-    def _spawn(self) -> asyncio.Task[None] | None:
-        if not isinstance(asyncio.get_running_loop(), SimLoop):
-            return None
+    def _spawn(self) -> asyncio.Task[None]:
         self._host = Host(self.name)
         return self._host.spawn(self._agent.start(), f"start {self.name}")
 
@@ -150,12 +150,23 @@ class ReferenceSut:
         loop.crash(host)
 
     async def restart(self) -> None:
-        """A new agent on a new host, with what is on disk."""
+        """A new agent on a new host, with what is on disk.
+
+        Returns once the start is asked for, as with a program: how long it takes, such as with an agent2 that is
+        down, is no part of the fault that is over. A start that fails ends the run.
+        """
+        self._simulated()
         self._life += 1
         self._agent = self._make(self._life)
         self._ctx.journal.record("sut", SutChanged(self.name, "started"))
         with self._log.speaking():
-            self._spawn()
+            self._starting = self._spawn()
+        self._starting.add_done_callback(self._note_start)
+
+    def _note_start(self, start: asyncio.Task[None]) -> None:
+        error = None if start.cancelled() else start.exception()
+        if error is not None:
+            self._ctx.fail(error)
 
     def pause(self) -> None:
         """Stop its host."""

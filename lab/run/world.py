@@ -16,7 +16,8 @@ from lab.agent2.script import Script, load_script
 from lab.agent2.server import Agent2Server
 from lab.context import RunContext
 from lab.errors import EnvironmentFault
-from lab.faults.link import Link
+from lab.faults.address import Address
+from lab.faults.fault_link import FaultLink, embedded, is_embedded
 from lab.gateway.core import GatewayCore
 from lab.gateway.jobs import Job
 from lab.gateway.server import GatewayServer
@@ -26,6 +27,7 @@ from lab.protocol.gateway_side import GatewayPolicy
 from lab.run.aftermath import look_back
 from lab.run.agents import REFERENCE, SutChoice, how, make_sut, start_all, use_of
 from lab.run.ending import Part, close_all
+from lab.run.fault_server import link_maker
 from lab.run.identity import WORKSPACE_ID, Identity, draw_identity, keys_named_in
 from lab.run.link_faults import LinkFaults
 from lab.run.processes import ProcessFaults
@@ -51,7 +53,7 @@ class World:
     identity: Identity
     gateways: Mapping[str, GatewayServer]
     agent2s: Mapping[str, Agent2Server]
-    links: Mapping[str, Link]
+    links: Mapping[str, FaultLink]
     suts: dict[str, Sut]
     faults: LinkFaults
     services: ServiceFaults
@@ -88,26 +90,41 @@ class World:
 
     async def _close(self) -> None:
         """End SUTs first; a failing part does not spare the others."""
-        self.faults.close()
-        await self.services.close()
-        await self.processes.close()
         parts: tuple[Part, ...] = (
             *self.links.values(),
             *self.gateways.values(),
             *self.agent2s.values(),
         )
-        errors = await close_all(self.suts.values())
-        await look_back(self.ctx, self.suts.values(), self.links.values(), self.identity.canaries)
-        errors += await close_all(parts)
-        shutil.rmtree(self.scratch, ignore_errors=True)
+        errors: list[BaseException] = []
+        try:
+            self.faults.close()
+            errors += await close_all((self.services, self.processes, *self.suts.values()))
+            errors += await self._look_back()
+        finally:
+            # Also when the ending is given up: a part that hangs spares the others no more than one that fails.
+            errors += await close_all(parts)
+            shutil.rmtree(self.scratch, ignore_errors=True)
         for further in errors[1:]:
             self.ctx.fail(further)
         if errors:
             raise errors[0]
 
+    async def _look_back(self) -> list[BaseException]:
+        seen_links = [embedded(link) for link in self.links.values() if is_embedded(link)]
+        try:
+            await look_back(self.ctx, self.suts.values(), seen_links, self.identity.canaries)
+        except Exception as error:  # noqa: BLE001  what cannot be looked at spares nobody from being ended
+            return [error]
+        return []
 
-async def build_world(ctx: RunContext, scenario: Scenario, contract_folder: Path, choice: SutChoice) -> World:
-    """Start the doubles and links, then the SUTs. If a part cannot start, those before it are ended again."""
+
+async def build_world(
+    ctx: RunContext, scenario: Scenario, contract_folder: Path, choice: SutChoice, faults: Address | None = None
+) -> World:
+    """Start the doubles and links, then the SUTs. If a part cannot start, those before it are ended again.
+
+    `faults` is the Toxiproxy server that carries the links; None takes the lab's own engine.
+    """
     roots = {spec.name: spec.root for spec in scenario.gateways.values()}
     identity = draw_identity(ctx, tuple(scenario.local_agents), tuple(scenario.agent2s), roots)
     try:
@@ -119,7 +136,8 @@ async def build_world(ctx: RunContext, scenario: Scenario, contract_folder: Path
     builder = _Builder(ctx, scenario, contract_folder, choice, identity)
     gateways: dict[str, GatewayServer] = {}
     agent2s: dict[str, Agent2Server] = {}
-    links: dict[str, Link] = {}
+    links: dict[str, FaultLink] = {}
+    make_link = link_maker(ctx, faults)
     link_faults = LinkFaults(ctx, links, lambda name: gateways[name].address)
     services = ServiceFaults(ctx, agent2s)
     suts: dict[str, Sut] = {}
@@ -146,7 +164,7 @@ async def build_world(ctx: RunContext, scenario: Scenario, contract_folder: Path
             gateway.strike_link = world.faults.strike_behind
         for link in scenario.links.values():
             target = _address_of(world, link.to)
-            links[link.name] = Link(ctx, link.name, target, delay=link.delay, to=link.to)
+            links[link.name] = make_link(link, target)
             await links[link.name].start()
         for agent_spec in scenario.local_agents.values():
             world.suts[agent_spec.name] = builder.sut(agent_spec, world)

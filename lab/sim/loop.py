@@ -8,13 +8,13 @@ import signal
 import socket
 from asyncio import events, selector_events
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
 from lab.sim.guards import Limits
-from lab.sim.hosts import HOST, Host
+from lab.sim.hosts import HOST, Host, HostState
 from lab.sim.kernel import Kernel
 from lab.sim.selector import SimSelector
 from lab.sim.sockets import LOOPBACK
@@ -42,9 +42,10 @@ class SimTask(asyncio.Task[Any]):
 
     def __init__(self, coro: Coroutine[Any, Any, Any], *, loop: SimLoop, **settings: Any) -> None:
         self._number = loop.number()
-        context = settings.get("context")
-        self.host = HOST.get() if context is None else context.get(HOST)
-        super().__init__(coro, loop=loop, **settings)
+        given: Context | None = settings.pop("context", None)
+        self.context = copy_context() if given is None else given
+        self.host: Host | None = self.context.get(HOST)
+        super().__init__(coro, loop=loop, context=self.context, **settings)
 
     def __hash__(self) -> int:
         return self._number
@@ -53,43 +54,30 @@ class SimTask(asyncio.Task[Any]):
 
 
 class _Handle(events.Handle):
-    """A callback that is dropped when its host has crashed or stopped meanwhile."""
+    """A callback that waits while its host stands still, and is dropped once it has crashed."""
 
-    __slots__ = ("_host",)
-
-    def __init__(self, callback: Any, args: Any, loop: Any, context: Context | None = None) -> None:
-        super().__init__(callback, args, loop, context)
-        self._host: Host | None = self._context.get(HOST)  # type: ignore[attr-defined]
+    __slots__ = ()
 
     def _run(self) -> None:
-        if self._host is None or self._host.admits(self._run_now):
-            self._run_now()
-
-    def _run_now(self) -> None:
-        if not self._cancelled:
+        if self._cancelled:
+            return
+        host: Host | None = self._context.get(HOST)  # type: ignore[attr-defined]
+        # Asked again when the host has gone on: it may have been stopped or have crashed once more by then.
+        if host is None or host.admits(self._run):
             super()._run()
 
 
-class _TimerHandle(events.TimerHandle):
-    """A timer that is dropped when its host has crashed or stopped meanwhile.
+class _TimerHandle(_Handle, events.TimerHandle):
+    """The same for a timer. Those of one moment run in the order in which they were set.
 
-    Timers of one moment run in the order in which they were set; asyncio's own leave that to its heap.
+    asyncio's own leave that order to its heap.
     """
 
-    __slots__ = ("_host", "_number")
+    __slots__ = ("_number",)
 
     def __init__(self, when: float, callback: Any, args: Any, loop: SimLoop, context: Context | None = None) -> None:
-        super().__init__(when, callback, args, loop, context)
+        events.TimerHandle.__init__(self, when, callback, args, loop, context)
         self._number = loop.number()
-        self._host: Host | None = self._context.get(HOST)  # type: ignore[attr-defined]
-
-    def _run(self) -> None:
-        if self._host is None or self._host.admits(self._run_now):
-            self._run_now()
-
-    def _run_now(self) -> None:
-        if not self._cancelled:
-            super()._run()
 
     def __lt__(self, other: object) -> bool:
         assert isinstance(other, _TimerHandle)
@@ -103,12 +91,13 @@ class SimLoop(selector_events.BaseSelectorEventLoop):
         _ready: deque[asyncio.Handle]
         _scheduled: list[asyncio.TimerHandle]
         _internal_fds: int
+        _transports: Mapping[int, asyncio.BaseTransport]
 
     def __init__(self, kernel: Kernel, limits: Limits) -> None:
         self._numbers = 0
         self._signals: deque[events.Handle] = deque()
         self._former_signals: dict[int, Any] = {}
-        self._buried: list[asyncio.Task[Any]] = []
+        self._buried: list[SimTask] = []
         self._burying = False
         self.kernel = kernel
         self.selector = SimSelector(kernel, limits, lambda: what_tasks_wait_for(self))
@@ -134,7 +123,10 @@ class SimLoop(selector_events.BaseSelectorEventLoop):
 
     def _make_task(self, loop: asyncio.AbstractEventLoop, coro: Any, **settings: Any) -> SimTask:
         assert loop is self
-        return SimTask(coro, loop=self, **settings)
+        task = SimTask(coro, loop=self, **settings)
+        if task.host is not None and task.host.state is HostState.CRASHED:
+            self._to_bury(task)
+        return task
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
@@ -155,25 +147,35 @@ class SimLoop(selector_events.BaseSelectorEventLoop):
     # Hosts
 
     def crash(self, host: Host) -> None:
-        """A host dies: nothing of it runs any more, not even a `finally`, and its connections are reset."""
+        """A host dies as by SIGKILL: nothing of it runs any more, not even a `finally`, and its sockets are closed."""
         host.crash()
         for task in asyncio.all_tasks(self):
             if isinstance(task, SimTask) and task.host is host:
-                # Kept, or Python would run its `finally` blocks when it lets go of it.
-                task._log_destroy_pending = False  # type: ignore[attr-defined]
-                self._buried.append(task)
+                self._to_bury(task)
         for sim_socket in self.kernel.sockets_of(host):
-            sim_socket.crash()
+            transport = self._transports.get(sim_socket.fileno())
+            if transport is not None:
+                # The kernel closes it; its transport, which nobody is left to close, is not to complain of that.
+                transport._sock = None  # type: ignore[attr-defined]
+            sim_socket.close()
+
+    def _to_bury(self, task: SimTask) -> None:
+        # Kept, or Python would run its `finally` blocks when it lets go of it.
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._buried.append(task)
 
     def bury(self) -> None:
-        """Let go of what crashed hosts had: their `finally` blocks run now, where they reach nothing any more."""
+        """Let go of what crashed hosts had: their `finally` blocks run now, where they reach nothing any more.
+
+        What these ask for belongs to the dead host as well, so it never runs.
+        """
         if self._buried:
             # What a library says of things that nobody closed is the crash's doing.
             self.set_exception_handler(lambda *_: None)
         self._burying = True
-        for task in self._buried:
+        for task in self._buried:  # which grows by the tasks that are made meanwhile
             with suppress(BaseException):
-                task.get_coro().close()
+                task.context.run(task.get_coro().close)
         self._burying = False
 
     def _asyncgen_firstiter_hook(self, agen: Any) -> None:
@@ -185,10 +187,22 @@ class SimLoop(selector_events.BaseSelectorEventLoop):
         if not self._burying:
             super()._asyncgen_finalizer_hook(agen)  # type: ignore[misc]
 
+    @property
+    def crashed_any(self) -> bool:
+        """Whether a host of the run has crashed."""
+        return bool(self._buried)
+
     def resume(self, host: Host) -> None:
         """A host that was paused goes on with what came due meanwhile."""
         for run in host.resume():
             self.call_soon(run)
+
+    def resume_all(self) -> None:
+        """Let every host go on that still stands: its tasks could not be ended otherwise."""
+        hosts = [task.host for task in self.living_tasks() if isinstance(task, SimTask)]
+        for host in dict.fromkeys(hosts):
+            if host is not None:
+                self.resume(host)
 
     def living_tasks(self) -> list[asyncio.Task[Any]]:
         """Tasks that are not over, without those of hosts that crashed, oldest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import warnings
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -33,11 +34,22 @@ def run_virtual(
             return loop.run_until_complete(main())
         finally:
             _end(loop)
+            _collect(loop.crashed_any)
+
+
+def _collect(crashed: bool) -> None:
+    """All that the run left is young; between runs there is no time for a collection to come by itself."""
+    with warnings.catch_warnings():
+        if crashed:
+            # Libraries complain of what a crashed host did not close.
+            warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect(1)
 
 
 def _end(loop: SimLoop) -> None:
     try:
         loop.bury()
+        loop.resume_all()
         tasks = loop.living_tasks()
         for task in tasks:
             task.cancel()

@@ -111,8 +111,10 @@ class SimSocket:
     # Listening
 
     def bind(self, address: tuple[Any, ...]) -> None:
-        """Take a port; 0 lets the kernel choose."""
+        """Take a port; 0 lets the kernel choose. Raises `OSError` EINVAL where it has one already."""
         self._check_open()
+        if self._local is not None:
+            raise _error(errno.EINVAL)
         self._local = (str(address[0]) or LOOPBACK, self._kernel.bind(self, int(address[1])))
 
     def listen(self, backlog: int = 128) -> None:
@@ -241,11 +243,6 @@ class SimSocket:
     def detach(self) -> int:
         """Nobody else could use the descriptor."""
         raise OSError(errno.EINVAL, "a socket of the simulated network cannot be detached")
-
-    def crash(self) -> None:
-        """Its program is gone: the kernel resets what is left of it."""
-        self.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOW)
-        self.close()
 
     def _reset(self) -> None:
         self._forget()

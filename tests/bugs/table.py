@@ -107,6 +107,9 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.write:
         TABLE.write_text(render(plants, catalogue(), LAWS), "utf-8")
     odd = 0
+    unknown = [name for name in chosen.run or () if name not in plants]
+    if unknown:
+        parser.error(f"no slip `{unknown[0]}` is planted; {TABLE.name} lists those that are")
     if chosen.run is not None:
         for name in chosen.run or plants:
             odd += not _tell(plants[name])

@@ -1,4 +1,4 @@
-"""What killed agents leave: a simulated power cut closes nothing, so Python finds their sessions and sockets open."""
+"""What killed agents leave: a killed program closes nothing itself, so Python finds their sessions and sockets open."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import Any
 
 from hypothesis import strategies as st
@@ -11,6 +12,8 @@ from lab.draws import Draws
 from lab.explore.drawing import Targets, draw_plan
 from lab.explore.moments import Moment
 from lab.explore.plan import Plan, Planned
+from lab.explore.trial import Trial
+from lab.explore.workers import Workers
 from lab.faults.plan import Fault, FrameAnchor
 
 REGISTER = Moment("register", "local_agent", None, None, False, 1)
@@ -60,3 +63,21 @@ class Asked:
     def __call__(self, plan: Plan) -> bool:
         self.plans.append(plan)
         return self._fails(plan)
+
+
+HELD = Trial((), (), (), 2.0)
+
+
+class Trials:
+    """Trials that need no run, one at a time; what comes of a plan is told by `outcome`."""
+
+    def __init__(self, outcome: Callable[[Plan], Trial] = lambda _plan: HELD) -> None:
+        self._outcome = outcome
+        self.plans: list[Plan] = []
+        self.workers = Workers(1, self._submit)
+
+    def _submit(self, plan: Plan) -> Future[Trial]:
+        self.plans.append(plan)
+        tried: Future[Trial] = Future()
+        tried.set_result(self._outcome(plan))
+        return tried

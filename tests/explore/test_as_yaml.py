@@ -20,9 +20,11 @@ from lab.explore.moments import Moment
 from lab.explore.plan import Plan, Planned
 from lab.faults.plan import FAULT_KINDS, Acts, Fault, FrameAnchor
 from lab.laws import ALL_LAWS
-from lab.scenario.loader import load_scenario, resolved_yaml
-from lab.scenario.model import InjectStep, Scenario
+from lab.scenario.loader import as_text, load_scenario, resolved_yaml
+from lab.scenario.model import FaultStep, InjectStep, Scenario
 from tests.explore.made import drawn, frame_fault, link_fault, plans_of
+from tests.scenario.test_read_toxics import STORMY, with_weather
+from tests.scenario.texts import load as stormy
 
 ROOT = Path(__file__).parents[2]
 SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
@@ -194,3 +196,13 @@ def test_every_fault_that_is_drawn_names_its_kind_and_itself(plan: tuple[Planned
         assert tree["id"] == planned.fault.id
         on_frame = FAULT_KINDS[planned.fault.kind].acts is Acts.FRAME
         assert (tree["do"] == planned.fault.kind) if on_frame else (planned.fault.kind in tree)
+
+
+def test_toxics_and_weathers_are_written_as_they_are_read(tmp_path: Path) -> None:
+    """What is drawn has neither a weather nor a frame at its end, so these are tried by themselves."""
+    scenario = stormy(with_weather(tmp_path), "stormy", STORMY)
+    faults = [step.fault for step in scenario.steps if isinstance(step, FaultStep)]
+    tree = {"scenario": NAME, "about": "Once more", "links": {"g": {"to": "gateway"}, "agent2": {}}}
+    text = as_text(tree | {"steps": [{"fault": fault_tree(fault)} for fault in faults]})
+    again = [step.fault for step in stormy(tmp_path, NAME, text).steps if isinstance(step, FaultStep)]
+    assert [replace(fault, line=0) for fault in again] == [replace(fault, line=0) for fault in faults]

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lab.durations import LONGEST
 from lab.explore.explored import (
     FORGETFUL_SECONDS,
     HORIZON_SECONDS,
@@ -45,6 +46,7 @@ ENDED = WaitStep(9, None, "job.q1", "ended")
 OWN = Fault("own", "drop", anchor=FrameAnchor("ack", "gateway"), line=4)
 
 MASKED = (frame_fault("m"),)
+LATE = (link_fault("m", seconds=150.0),)
 SEEN = (Planned(0, Fault("s", "crash", service="agent2", seconds=2.0)),)
 FORGETTING = (Planned(0, Fault("k", "kill", process="local_agent", seconds=2.0)),)
 
@@ -56,7 +58,8 @@ def made(*steps: Step, **members: object) -> Scenario:
 def steps_of(base: Scenario, plan: Plan) -> list[Step]:
     """The steps but the last, in which everything settles."""
     *steps, last = explored(base, plan).steps
-    assert last == IdleStep(base.steps[-1].line if base.steps else 0, None, SETTLING_SECONDS)
+    settling = SETTLING_SECONDS + (150.0 if plan == LATE else 0.0)
+    assert last == IdleStep(base.steps[-1].line if base.steps else 0, None, settling)
     return steps
 
 
@@ -132,7 +135,7 @@ def test_a_step_asks_for_what_still_holds(
 ) -> None:
     """Where a caller sees nothing, where a job may end otherwise, and where it may be forgotten."""
     assert kept(step, MASKED) == [one for one in (masked,) if one]
-    assert kept(step, SEEN) == [one for one in (seen,) if one]
+    assert kept(step, SEEN) == kept(step, LATE) == [one for one in (seen,) if one]
     assert kept(step, FORGETTING) == [one for one in (forgetting,) if one]
 
 
@@ -161,6 +164,14 @@ def test_an_empty_scenario_has_no_end() -> None:
     assert steps_of(made(), ()) == []
 
 
+@pytest.mark.parametrize(("lasts", "settling"), [(40.0, 60.0), (60.0, 120.0), (100.0, 160.0)])
+def test_a_fault_that_outlasts_the_end_is_waited_for(lasts: float, settling: float) -> None:
+    long = link_fault("m", seconds=lasts)
+    own = FaultStep(1, None, long.fault)
+    assert explored(made(READY), (link_fault("a", seconds=1.0), long)).steps[-1] == IdleStep(1, None, settling)
+    assert explored(made(own), MASKED).steps[-1] == IdleStep(1, None, settling)
+
+
 EXPECTATIONS = tuple(
     Expectation(path, 1, 1)
     for path in ("job.q1.outcome", "job.q1.runs", "stream.q1.events", "stream.q1.pages", "figures.retransmissions")
@@ -169,7 +180,13 @@ EXPECTATIONS = tuple(
 
 @pytest.mark.parametrize(
     ("plan", "paths"),
-    [(MASKED, ["job.q1.outcome", "stream.q1.events"]), (SEEN, []), (FORGETTING, []), ((link_fault("l"),), None)],
+    [
+        (MASKED, ["job.q1.outcome", "stream.q1.events"]),
+        (SEEN, []),
+        (LATE, []),
+        (FORGETTING, []),
+        ((link_fault("l"),), None),
+    ],
 )
 def test_expectations_that_sending_again_may_change_are_dropped(plan: Plan, paths: list[str] | None) -> None:
     left = [one.path for one in explored(made(expect=EXPECTATIONS), plan).expect]
@@ -212,3 +229,8 @@ def test_links_to_a_gateway_are_told_by_where_they_lead() -> None:
     links = {**LINKS, "far": LinkSpec("far", "b"), "near": LinkSpec("near", "agent2")}
     gateways = {name: GatewaySpec(name) for name in ("gateway", "b")}
     assert gateway_links(made(links=links, gateways=gateways)) == {"gateway": "gateway", "far": "b"}
+
+
+def test_no_deadline_is_longer_than_one_that_can_be_loaded() -> None:
+    assert explored(made(READY, deadline=LONGEST), MASKED).deadline == LONGEST
+    assert explored(made(READY, deadline=10.0), MASKED).deadline == 10.0 + HORIZON_SECONDS

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from lab.commands.loading import load
-from lab.explore.moments import HANDSHAKE, Moment, moments_of
+from lab.explore.moments import HANDSHAKE, Moment, moment_of, moments_of
+from lab.explore.plan import Planned
 from lab.explore.trial import run_quietly
 from lab.faults.plan import AnchorWatch, Fault, FrameAnchor
 from lab.gateway.frame_faults import FrameFaults
 from lab.journal.events import Event, Frame, SocketOpened
 from lab.journal.writer import Entry
+from tests.explore.made import TARGETS, frame_fault, link_fault
 from tests.run.made import frame
 
 ROOT = Path(__file__).parents[2]
@@ -105,3 +107,26 @@ def test_every_moment_of_a_run_is_one_that_an_anchor_finds() -> None:
             sender = "local_agent" if entry.event.direction == "la-to-cp" else "gateway"
             fired += [fault.id for fault in watch.see(seen.seen(entry.event, sender))]
     assert sorted(fired) == sorted(f"last {number}" for number in range(len(found)))
+
+
+@pytest.mark.parametrize(
+    ("planned", "moment"),
+    [
+        (link_fault("a", before=3), "before step 3"),
+        (Planned(0, Fault("a", "drop", anchor=FrameAnchor("ack", "b", 4, of="job.event"))), "ack of job.event from b"),
+        (
+            Planned(0, Fault("a", "drop", anchor=FrameAnchor("content.request", "b", content="job.stream"))),
+            "content.request job.stream from b",
+        ),
+        (frame_fault("a", nth=3), "job.event from local_agent"),
+    ],
+)
+def test_the_moment_of_a_fault_in_words(planned: Planned, moment: str) -> None:
+    assert moment_of(planned) == moment
+
+
+def test_moments_of_faults_are_told_in_the_words_of_moments() -> None:
+    """So that what struck can be held against what can be struck."""
+    for moment in TARGETS.moments:
+        anchor = FrameAnchor(moment.type, moment.sender, 1, moment.of, moment.content)
+        assert moment_of(Planned(0, Fault("a", "drop", anchor=anchor))) == moment.words()

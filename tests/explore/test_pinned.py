@@ -10,6 +10,7 @@ from lab.commands.loading import load
 from lab.explore.plan import Plan, Planned
 from lab.explore.trial import try_plan
 from lab.faults.plan import Fault, FrameAnchor
+from lab.faults.specs import ToxicSpec
 
 SCENARIOS = Path(__file__).parents[2] / "scenarios"
 
@@ -252,6 +253,24 @@ PINNED: tuple[tuple[str, int, Plan], ...] = (
             Planned(0, Fault("1", "tamper", anchor=FrameAnchor("job.assign", "gateway"))),
             Planned(2, Fault("2", "reset", link="agent2")),
             Planned(2, Fault("3", "kill", process="local_agent", seconds=0.1)),
+        ),
+    ),
+    # a link let go of all copies of a frame at once, when what had held them was gone
+    (
+        "fix-job",
+        5,
+        (
+            Planned(
+                0,
+                Fault(
+                    "1",
+                    "toxic",
+                    link="gateway",
+                    anchor=FrameAnchor("audit.event", "local_agent"),
+                    seconds=30.0,
+                    toxics=(ToxicSpec("black_hole", stream="upstream"),),
+                ),
+            ),
         ),
     ),
 )

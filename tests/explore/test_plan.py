@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.explore.plan import Plan, Planned, is_masked
+from lab.explore.plan import LONGEST_MASKED_CUT, Plan, Planned, is_masked
 from lab.faults.plan import Fault, FrameAnchor
 from tests.explore.made import frame_fault, link_fault
 
@@ -24,6 +24,10 @@ TAMPER = Planned(0, Fault("t", "tamper", anchor=FrameAnchor("job.assign", "gatew
         ((TAMPER,), False),
         ((CRASH,), False),
         ((link_fault("a"), CRASH), False),
+        ((link_fault("a", seconds=LONGEST_MASKED_CUT), link_fault("b", seconds=LONGEST_MASKED_CUT)), True),
+        ((link_fault("a", seconds=LONGEST_MASKED_CUT + 1),), False),
+        ((frame_fault("a"), link_fault("b", seconds=150.0)), False),
+        ((link_fault("a", "delay", seconds=LONGEST_MASKED_CUT + 1, delay=0.4),), True),
         ((frame_fault("a"), link_fault("b", link="agent2")), False),
     ],
 )

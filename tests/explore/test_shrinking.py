@@ -57,8 +57,12 @@ def test_faults_that_do_nothing_are_left_out(plan: Plan, fails: Callable[[Plan],
         ((DELAY,), lambda plan: plan[0].fault.delay >= 0.4, link_fault("delay", "delay", seconds=1.0, delay=0.4)),
         ((frame_fault("a", times=4),), lambda _plan: True, frame_fault("a", times=1)),
         ((frame_fault("a", times=4),), lambda plan: (plan[0].fault.times or 0) >= 3, frame_fault("a", times=3)),
-        # One that strikes every frame is of the scenario's own making, and stays.
-        ((frame_fault("a", times=None),), lambda _plan: True, frame_fault("a", times=None)),
+        ((frame_fault("a", times=None),), lambda _plan: True, frame_fault("a", times=1)),
+        ((frame_fault("a", times=None),), lambda plan: plan[0].fault.times in (None, 4), frame_fault("a", times=4)),
+        ((frame_fault("a", times=None),), lambda plan: plan[0].fault.times is None, frame_fault("a", times=None)),
+        ((link_fault("a", before=4),), lambda _plan: True, link_fault("a", before=0)),
+        ((link_fault("a", before=4),), lambda plan: plan[0].before >= 1, link_fault("a", before=1)),
+        ((link_fault("a", before=4),), lambda plan: plan[0].before == 4, link_fault("a", before=4)),
         ((frame_fault("a", nth=9),), lambda _plan: True, frame_fault("a", nth=1)),
         (
             (frame_fault("a", nth=9),),
@@ -77,6 +81,13 @@ def test_no_more_is_tried_than_allowed(most: int) -> None:
     small = shrink((A, B, C, D), asked, most)
     assert len(asked.plans) == most
     assert has("b", "d")(small)
+
+
+def test_nothing_is_tried_once_it_is_over() -> None:
+    """What was found by then is the result."""
+    asked = Asked(has("d"))
+    assert names(shrink((A, B, C, D), asked, PLENTY, lambda: len(asked.plans) == 2)) == ["c", "d"]
+    assert len(asked.plans) == 2
 
 
 def test_without_a_trial_the_plan_stays() -> None:
@@ -111,7 +122,7 @@ def test_with_trials_enough_no_fault_of_what_is_left_can_be_left_out(case: tuple
     for planned in small:
         fault, kind = planned.fault, FAULT_KINDS[planned.fault.kind]
         assert (fault.seconds, fault.delay) == (min(kind.durations, default=None), min(kind.delays, default=0.0))
-        assert fault.times == 1
+        assert (fault.times, planned.before) == (1, 0)
         assert fault.anchor is None or fault.anchor.nth == 1
 
 

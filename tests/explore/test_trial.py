@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from lab.commands.loading import load
+from lab.errors import EnvironmentFault
 from lab.explore import trial
 from lab.explore.drawing import Targets
 from lab.explore.plan import Planned
 from lab.explore.trial import plan_of, run_quietly, targets_of, try_plan
 from lab.faults.plan import Fault, FrameAnchor
+from lab.run.runner import RunResult
 from lab.run.verdict import Outcome
 from lab.scenario.model import Scenario
 from tests.bugs.plants import all_plants, planted
@@ -73,7 +75,7 @@ def test_a_trial_comes_out_the_same_again() -> None:
 def test_a_plan_is_known_by_its_seed_and_number() -> None:
     targets = fix_job()[1]
     assert plan_of(targets, 1, 7) == plan_of(targets, 1, 7)
-    plans = {plan_of(targets, seed, number) for seed in (1, 2) for number in range(10)}
+    plans = {repr(plan_of(targets, seed, number)) for seed in (1, 2) for number in range(10)}
     assert len(plans) > 15
 
 
@@ -84,3 +86,50 @@ def test_a_run_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert result.folder.is_relative_to(tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert tempfile.tempdir == before
+
+
+@pytest.mark.parametrize(
+    ("error", "seen"),
+    [
+        (EnvironmentFault("too many steps."), "seen too many steps.; due"),
+        # Its words may hold content.
+        (KeyError("the-secret"), "seen KeyError at test_trial.py:"),
+    ],
+)
+def test_a_run_that_raises_is_the_labs_failure(monkeypatch: pytest.MonkeyPatch, error: Exception, seen: str) -> None:
+    def run(_scenario: Scenario, _seed: int) -> RunResult:
+        raise error
+
+    monkeypatch.setattr(trial, "run_quietly", run)
+    tried = try_plan(fix_job()[0], (TWICE,), 1)
+    assert (tried.broken, tried.fired, tried.simulated) == (("lab",), (), 0.0)
+    assert seen in tried.said[0]
+    assert "the-secret" not in tried.said[0]
+
+
+def test_an_interrupt_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(_scenario: Scenario, _seed: int) -> RunResult:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trial, "run_quietly", run)
+    with pytest.raises(KeyboardInterrupt):
+        try_plan(fix_job()[0], (TWICE,), 1)
+
+
+def test_what_a_run_has_on_disk_is_taken_away_before_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a worker does whose parent is gone: all of it, whatever the run makes of that."""
+    scenario, _ = fix_job()
+    monkeypatch.setattr(trial, "MEMORY", str(tmp_path))
+    left: list[list[Path]] = []
+
+    def run(*_: object) -> RunResult:
+        (Path(tempfile.gettempdir()) / "journal").write_text("")
+        left.append(list(tmp_path.iterdir()))
+        trial.remove_folder()
+        left.append(list(tmp_path.iterdir()))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(trial, "run_virtual", run)
+    with pytest.raises(KeyboardInterrupt):
+        run_quietly(scenario, 1)
+    assert [len(folders) for folders in left] == [1, 0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.journal.events import StepEnded, SutChanged
+from lab.journal.events import LinkChanged, StepEnded, SutChanged
 from lab.laws import Status
 from tests.laws.journals import Tale
 
@@ -51,6 +51,31 @@ def test_a_ready_that_a_program_was_too_late_to_read(how: str, status: Status) -
     t.connect()
     t.add(SutChanged("la", how), "sut")
     t.wait(25).add(SutChanged("la", "went-on"), "sut")
+    v1(t)
+    assert t.status(LAW) is status
+
+
+@pytest.mark.parametrize(("holds", "status"), [(None, Status.UNKNOWN), (0.5, Status.BROKEN)])
+def test_a_ready_that_a_link_held_back(holds: float | None, status: Status) -> None:
+    """It was sent, and came when the wait for it was over, or never."""
+    t = Tale()
+    t.add(LinkChanged("gateway", "toxic-added", 0.0, "f.made.1", "made", holds))
+    t.connect()
+    t.wait(25)
+    v1(t)
+    assert t.status(LAW) is status
+
+
+@pytest.mark.parametrize(("holds", "status"), [(None, Status.UNKNOWN), (0.5, Status.BROKEN)])
+def test_a_fallback_that_a_link_held_back(holds: float | None, status: Status) -> None:
+    """The connection ended before it came, and the next one is v1."""
+    t = Tale()
+    t.connect()
+    t.add(LinkChanged("gateway", "toxic-added", 0.0, "f.made.1", "made", holds))
+    t.wait(12).close()
+    t.add(LinkChanged("gateway", "toxic-removed", 0.0, "f.made.1"))
+    t.wait(5)
+    t.conn = "c2"
     v1(t)
     assert t.status(LAW) is status
 

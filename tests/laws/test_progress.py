@@ -116,6 +116,14 @@ def test_a_lost_session_may_have_taken_some() -> None:
     assert t.status(LAW) is Status.HELD
 
 
+def test_a_lost_session_may_have_taken_the_first_before_it_arrived() -> None:
+    t = Running(own=False)
+    t.close()
+    t.connect("c2", SESSION_2, resume=(SESSION, 1))
+    t.pass_on(1, 2)
+    assert t.status(LAW) is Status.HELD
+
+
 @pytest.mark.req("SEC-016")
 @pytest.mark.parametrize("kind", ["job.event", "job.result", "audit.event"])
 def test_a_frame_of_another_job(kind: str) -> None:

@@ -12,6 +12,7 @@ from lab.errors import EnvironmentFault, MisuseError
 from lab.faults.plan import Fault
 from lab.journal.events import Defect, FaultEnded, FaultFired
 from lab.run.services import ServiceFaults
+from lab.sim.run import run_virtual
 from tests.run.made import context
 
 
@@ -34,9 +35,9 @@ class FakeAgent2:
 
 
 class Bench:
-    def __init__(self) -> None:
+    def __init__(self, agent2: FakeAgent2 | None = None) -> None:
         self.ctx = context()
-        self.agent2 = FakeAgent2()
+        self.agent2 = agent2 or FakeAgent2()
         self.faults = ServiceFaults(self.ctx, {"slow": cast(Agent2Server, self.agent2)})
 
     def events(self) -> list[object]:
@@ -64,6 +65,52 @@ async def test_what_crashed_comes_back_after_its_time() -> None:
     await asyncio.wait_for(bench.agent2.back.wait(), 10)
     await bench.faults.close()
     assert (bench.agent2.done, bench.events()) == (["crash", "start"], [FIRED, FaultEnded("f")])
+
+
+def test_what_crashed_twice_comes_back_once_both_are_over() -> None:
+    """It dies once, and each fault has its end."""
+
+    async def main() -> tuple[Bench, list[str]]:
+        bench = Bench()
+        await bench.faults.strike(Fault("long", "crash", seconds=5.0, service="slow"))
+        await asyncio.sleep(1)
+        await bench.faults.strike(Fault("short", "crash", seconds=1.0, service="slow"))
+        await asyncio.sleep(2)
+        meanwhile = list(bench.agent2.done)
+        await asyncio.sleep(5)
+        await bench.faults.close()
+        return bench, meanwhile
+
+    bench, meanwhile = run_virtual(main, 1)
+    assert meanwhile == ["crash"]
+    assert bench.agent2.done == ["crash", "start"]
+    assert bench.events() == [
+        FaultFired("long", "crash", "service slow"),
+        FaultFired("short", "crash", "service slow"),
+        FaultEnded("short"),
+        FaultEnded("long"),
+    ]
+
+
+def test_a_crash_while_it_comes_back_waits_until_it_is_there() -> None:
+    """Or it would be struck before it stood, and stay."""
+
+    class Slow(FakeAgent2):
+        async def start(self) -> None:
+            self.done.append("starting")
+            await asyncio.sleep(1)
+            await super().start()
+
+    async def main() -> list[str]:
+        bench = Bench(Slow())
+        await bench.faults.strike(crash(1.0))
+        await asyncio.sleep(1.5)
+        await bench.faults.strike(Fault("g", "crash", service="slow"))
+        await asyncio.sleep(5)
+        await bench.faults.close()
+        return bench.agent2.done
+
+    assert run_virtual(main, 1) == ["crash", "starting", "start", "crash"]
 
 
 async def test_nothing_comes_back_once_the_run_is_over() -> None:

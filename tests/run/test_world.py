@@ -16,6 +16,8 @@ import pytest
 from lab.clock import Clock
 from lab.context import RunContext
 from lab.errors import EnvironmentFault, UsageError
+from lab.faults.plan import Fault
+from lab.gateway.server import GatewayServer
 from lab.journal.events import ConnectionLeft, LinkOpened, ParticipantDeclared, SecretsDrawn, SutFile
 from lab.journal.writer import Journal
 from lab.protocol.contract import default_contract_folder
@@ -237,6 +239,62 @@ async def test_a_part_that_fails_spares_no_other_and_no_error_is_lost(tmp_path: 
     assert ended == ["a", "b", "c"]
     assert ctx.defects == errors[1:]
     assert not scratch.exists()
+
+
+def with_gateway(ctx: RunContext, suts: Mapping[str, FakePart], gateway: FakePart, scratch: Path) -> World:
+    """A world that has something to end behind its agents."""
+    return replace(world_of(ctx, suts, scratch), gateways=cast("dict[str, GatewayServer]", {"gateway": gateway}))
+
+
+async def test_agents_that_cannot_be_looked_back_at_spare_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is told behind that of an agent, and what is behind it is ended."""
+
+    async def unreadable(*_: object) -> None:
+        raise OSError("no disk")
+
+    monkeypatch.setattr(worlds, "look_back", unreadable)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    ctx, ended = context(), cast(list[str], [])
+    agent = FakePart(ended, "agent", ValueError("of the agent"))
+    with pytest.raises(ValueError, match="of the agent"):
+        await with_gateway(ctx, {"a": agent}, FakePart(ended, "gateway"), scratch).end()
+    assert ended == ["agent", "gateway"]
+    assert [str(defect) for defect in ctx.defects] == ["no disk"]
+    assert not scratch.exists()
+
+
+async def test_a_program_that_cannot_go_on_spares_nobody(tmp_path: Path) -> None:
+    """It stands as the faults are ended."""
+
+    class Frozen(FakePart):
+        async def restart(self) -> None:
+            """It was never killed."""
+
+        def pause(self) -> None:
+            """It stands."""
+
+        def go_on(self) -> None:
+            raise ValueError("gone")
+
+    ended: list[str] = []
+    world = with_gateway(context(), {"a": Frozen(ended, "agent")}, FakePart(ended, "gateway"), tmp_path / "none")
+    await world.processes.strike(Fault("p", "pause", process="a"))
+    with pytest.raises(ValueError, match="gone"):
+        await world.end()
+    assert ended == ["agent", "gateway"]
+
+
+async def test_an_agent_that_hangs_spares_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is behind it is ended once its time is over."""
+    monkeypatch.setattr(worlds, "CLOSING_SECONDS", 0.02)
+    ended: list[str] = []
+    agent = FakePart(ended, "agent", hangs=True)
+    with pytest.raises(EnvironmentFault, match=r"did not end within 0\.02 s"):
+        await with_gateway(context(), {"a": agent}, FakePart(ended, "gateway"), tmp_path / "none").end()
+    assert ended == ["gateway"]
 
 
 async def test_a_part_that_hangs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

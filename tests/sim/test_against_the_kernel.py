@@ -214,6 +214,20 @@ def taken_port(machine: Machine) -> Seen:
     other.close()
 
 
+def bound_twice(machine: Machine) -> Seen:
+    """A socket has one port in its life, chosen, given or by connecting."""
+    one, listener = machine.make(), listening(machine)
+    one.bind((LOOPBACK, 0))
+    name = one.getsockname()
+    yield outcome(lambda: one.bind((LOOPBACK, 0)))
+    yield one.getsockname() == name
+    yield outcome(lambda: listener.bind((LOOPBACK, 0)))
+    client, _ = attempt(machine, listener.getsockname())
+    yield outcome(lambda: client.bind((LOOPBACK, 0)))
+    for sock in (one, listener, client):
+        sock.close()
+
+
 def shared_port(machine: Machine) -> Seen:
     """SO_REUSEADDR lets two bind, and one listen."""
     one, other = machine.make(), machine.make()
@@ -256,6 +270,7 @@ CONNECTING = [
     aborted_before_accept,
     full_queue,
     taken_port,
+    bound_twice,
     shared_port,
     closed,
     unconnected,

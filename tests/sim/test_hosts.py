@@ -205,12 +205,14 @@ def test_a_crash_of_a_paused_host_drops_what_came_due() -> None:
     assert run_virtual(main, 1) == []
 
 
-@pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning", "ignore:loop is closed:ResourceWarning")
-def test_peers_of_a_crashed_host_hear_a_reset_and_others_hear_nothing() -> None:
+@pytest.mark.filterwarnings("ignore:loop is closed:ResourceWarning")
+@pytest.mark.parametrize("unread", [False, True])
+def test_peers_of_a_crashed_host_hear_what_the_kernel_says_and_others_hear_nothing(unread: bool) -> None:
+    """As after SIGKILL: the end of the stream, or a reset where bytes lay unread."""
     seen: list[object] = []
 
     async def main() -> None:
-        host, other = Host("machine"), Host("other")
+        host, other, loop = Host("machine"), Host("other"), sim_loop()
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.read()
@@ -225,9 +227,13 @@ def test_peers_of_a_crashed_host_hear_a_reset_and_others_hear_nothing() -> None:
         reader, writer = await asyncio.open_connection(*address)
         spared_reader, spared_writer = await asyncio.open_connection(*spared)
         await asyncio.sleep(0.1)
-        sim_loop().crash(host)
-        with pytest.raises(ConnectionResetError):
-            await reader.read()
+        if unread:
+            host.pause()
+            writer.write(b"what it never reads")
+            await asyncio.sleep(0.1)
+        loop.crash(host)
+        (heard,) = await asyncio.gather(reader.read(), return_exceptions=True)
+        assert isinstance(heard, ConnectionResetError) if unread else heard == b""
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(*address)
         with pytest.raises(TimeoutError):
@@ -241,3 +247,121 @@ def test_peers_of_a_crashed_host_hear_a_reset_and_others_hear_nothing() -> None:
 
     run_virtual(main, 1)
     assert seen == ["done"]
+
+
+async def set_timers(seen: list[object]) -> None:
+    """Two of one moment, on the host of whoever calls."""
+    for name in ("first", "second"):
+        asyncio.get_running_loop().call_later(1, seen.append, name)
+
+
+def test_what_came_due_waits_again_when_its_host_is_stopped_again_in_the_same_turn() -> None:
+    """And comes in its order, once it goes on in earnest."""
+    seen: list[object] = []
+
+    async def main() -> list[object]:
+        host, loop = Host("machine"), sim_loop()
+        await host.spawn(set_timers(seen), "set timers")
+        host.pause()
+        await asyncio.sleep(2)
+        loop.resume(host)
+        host.pause()
+        await asyncio.sleep(2)
+        between = list(seen)
+        loop.resume(host)
+        await asyncio.sleep(1)
+        return between
+
+    assert run_virtual(main, 1) == []
+    assert seen == ["first", "second"]
+
+
+def test_what_came_due_never_runs_when_its_host_crashes_in_the_turn_in_which_it_goes_on() -> None:
+    seen: list[object] = []
+
+    async def main() -> None:
+        host, loop = Host("machine"), sim_loop()
+        await host.spawn(set_timers(seen), "set timers")
+        host.pause()
+        await asyncio.sleep(2)
+        loop.resume(host)
+        loop.crash(host)
+        await asyncio.sleep(2)
+
+    run_virtual(main, 1)
+    assert seen == []
+
+
+def test_one_callback_that_stops_its_own_host_keeps_the_next_from_running() -> None:
+    """Of what came due together."""
+    seen: list[object] = []
+
+    async def main() -> None:
+        host, loop = Host("machine"), sim_loop()
+
+        async def stop_in_between() -> None:
+            loop.call_later(1, host.pause)
+            loop.call_later(1, seen.append, "behind it")
+
+        await host.spawn(stop_in_between(), "stop in between")
+        host.pause()
+        await asyncio.sleep(2)
+        loop.resume(host)
+        await asyncio.sleep(1)
+        seen.append("meanwhile")
+        loop.resume(host)
+        await asyncio.sleep(1)
+
+    run_virtual(main, 1)
+    assert seen == ["meanwhile", "behind it"]
+
+
+def test_what_a_dead_hosts_finally_asks_for_never_runs() -> None:
+    """Neither a callback, nor a timer, nor a task, though the loop turns once more to end the others."""
+    seen: list[object] = []
+
+    async def late() -> None:
+        seen.append("task")
+
+    async def main() -> None:
+        host, loop = Host("machine"), sim_loop()
+
+        async def asking() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                seen.append("finally")
+                loop.call_soon(seen.append, "callback")
+                loop.call_later(0.5, seen.append, "timer")
+                loop.create_task(late())
+
+        async def ending() -> None:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(1)
+                seen.append("the lab's own")
+
+        host.spawn(asking(), "asking")
+        left.append(loop.create_task(ending()))
+        await asyncio.sleep(1)
+        loop.crash(host)
+
+    left: list[object] = []
+    run_virtual(main, 1)
+    assert seen == ["finally", "the lab's own"]
+
+
+def test_a_host_that_still_stands_at_the_end_of_the_run_ends_as_the_others() -> None:
+    """Else its tasks could not be ended, and the run would be a deadlock."""
+    seen: list[object] = []
+
+    async def main() -> str:
+        host = Host("machine")
+        host.spawn(ticking(seen), "ticking")
+        await asyncio.sleep(1.5)
+        host.pause()
+        return "over"
+
+    assert run_virtual(main, 1) == "over"
+    assert seen == [1.0, "finally"]

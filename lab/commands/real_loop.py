@@ -1,9 +1,9 @@
 """The event loop of servers: uvloop's where the platform has it, else asyncio's own.
 
-Fault proxies, and so runs with their links, stay on asyncio's: when uvloop's making of a connection is cancelled in the
-instant in which it is made, it never tells that the connection ended, and whoever waits for that waits for ever. Programs
-stay there too: uvloop gives a file that is no program to a shell, and leaves pipes open at a second interrupt. The virtual
-clock has a loop of its own.
+Fault proxies, and so runs with their links, stay on asyncio's: when uvloop's making of a connection is cancelled in
+the instant in which it is made, it never tells that the connection ended, and whoever waits for that waits for ever.
+Programs stay there too: uvloop gives a file that is no program to a shell, and leaves pipes open at a second interrupt.
+The virtual clock has a loop of its own.
 """
 
 from __future__ import annotations

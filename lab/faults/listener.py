@@ -69,7 +69,8 @@ class Listener:
 
     def _bind(self) -> socket.socket:
         family = socket.AF_INET6 if ":" in self.address[0] else socket.AF_INET
-        bound = socket.socket(family, socket.SOCK_STREAM)
+        # asyncio lets small writes go at once only where the protocol is named; accepted sockets inherit it.
+        bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         bound.setblocking(False)
         try:
             # Connections of before, alive or dying, share the port.

@@ -29,7 +29,10 @@ class Acts(StrEnum):
 
 @dataclass(frozen=True)
 class FaultKind:
-    """A kind of fault: its word in scenarios, what it acts on, and the [law, party] pairs it voids by order."""
+    """A kind of fault: its word in scenarios, what it acts on, and the [law, party] pairs it voids by order.
+
+    What a kind means and how it is drawn stand together on purpose, so that a new kind registers in one place.
+    """
 
     name: str
     acts: Acts
@@ -87,7 +90,8 @@ _KINDS = (
         Acts.LINK,
         "spoil what flows with toxics",
         lasting=True,
-        durations=(0.5, 5.0, 30.0),
+        # Below the 10 s without ready (HS-020) behind which an agent rightly speaks v1 for ten minutes, without jobs.
+        durations=(0.5, 3.0, 8.0),
         toxics=drawn_toxics(),
     ),
     FaultKind(
@@ -134,7 +138,7 @@ _KINDS = (
     FaultKind(
         "kill",
         Acts.PROCESS,
-        "end the program at once, as a power cut does, and start it again; it knows what it had on disk",
+        "end the program at once, as SIGKILL does, and start it again; it knows what it had on disk",
         lasting=True,
         durations=(0.1, 2.0, 20.0),
         forgets=True,

@@ -62,7 +62,7 @@ class Calls:
                     f"no Toxiproxy server answers at {self._server} ({type(error).__name__}). "
                     "Start one there, such as `lab serve faults`, or leave --faults away for the embedded engine."
                 ) from None
-        if not answer.ok and answer.status_code not in TOLD_BY_THE_CLIENT:
+        if not 200 <= answer.status_code < 300 and answer.status_code not in TOLD_BY_THE_CLIENT:
             raise self.odd(f"HTTP {answer.status_code}: {told(answer.content)}")
         return answer
 

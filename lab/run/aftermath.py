@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from lab.context import RunContext
-from lab.faults.link import Link
+from lab.faults.fault_link import EmbeddedLink
 from lab.journal.events import ConnectionLeft
 from lab.run.suts import AttachedSut, Sut
 from lab.tap.state import StateTap
@@ -17,7 +17,9 @@ LETTING_GO_SECONDS = 1.0
 POLL_SECONDS = 0.01
 
 
-async def look_back(ctx: RunContext, suts: Iterable[Sut], links: Iterable[Link], canaries: Mapping[str, str]) -> None:
+async def look_back(
+    ctx: RunContext, suts: Iterable[Sut], links: Iterable[EmbeddedLink], canaries: Mapping[str, str]
+) -> None:
     """Write into the journal what agents that have been ended left; the doubles and links still stand.
 
     An attached agent is not the lab's to end, so its connections are not looked at, nor is its disk.
@@ -31,7 +33,7 @@ async def look_back(ctx: RunContext, suts: Iterable[Sut], links: Iterable[Link],
                 ctx.journal.record("sut", file)
 
 
-async def _note_connections(ctx: RunContext, links: tuple[Link, ...]) -> None:
+async def _note_connections(ctx: RunContext, links: tuple[EmbeddedLink, ...]) -> None:
     loop = asyncio.get_running_loop()
     until = loop.time() + LETTING_GO_SECONDS
     while (held := _held(links)) and loop.time() < until:  # noqa: ASYNC110 (a client's FIN has no event)
@@ -40,5 +42,5 @@ async def _note_connections(ctx: RunContext, links: tuple[Link, ...]) -> None:
         ctx.journal.record("run", ConnectionLeft(link, conn, LETTING_GO_SECONDS))
 
 
-def _held(links: tuple[Link, ...]) -> list[tuple[str, str]]:
+def _held(links: tuple[EmbeddedLink, ...]) -> list[tuple[str, str]]:
     return [(link.name, state.id) for link in links for state in link.connections() if not state.client_ended]

@@ -8,16 +8,19 @@ from dataclasses import dataclass
 
 from lab.context import RunContext
 from lab.errors import MisuseError
-from lab.faults.link import Link
+from lab.faults.fault_link import FaultLink, embedded
 from lab.faults.plan import FAULT_KINDS, Fault
-from lab.journal.events import FaultEnded, FaultFired
+from lab.journal.events import FaultEnded, FaultFired, JsonObject
+from lab.run.frame_watch import FrameWatch
+from lab.run.toxic_course import ToxicCourse
 
 
 @dataclass
 class _Lasting:
-    """A fault that holds on a link, and the timer that ends it."""
+    """A fault that holds on a link, its toxics, and the timer that ends it."""
 
     fault: Fault
+    course: ToxicCourse
     timer: asyncio.TimerHandle | None = None
 
 
@@ -28,7 +31,7 @@ class LinkFaults:
     """
 
     def __init__(
-        self, ctx: RunContext, links: Mapping[str, Link], address_of: Callable[[str], tuple[str, int]]
+        self, ctx: RunContext, links: Mapping[str, FaultLink], address_of: Callable[[str], tuple[str, int]]
     ) -> None:
         self._ctx = ctx
         self._links = links
@@ -36,47 +39,75 @@ class LinkFaults:
         self._lasting: dict[str, list[_Lasting]] = {}
         self._own_delays: dict[str, float] = {}
         self._mending: list[asyncio.Task[None]] = []
+        self._frames: FrameWatch | None = None
+        """Made when the first fault has to end at a frame."""
 
     def strike(self, fault: Fault) -> None:
         """Make a link fault happen now."""
         link = self._links[fault.link or ""]
         self._own_delays.setdefault(link.name, link.delay)
-        self._ctx.journal.record("faults", FaultFired(fault.id, fault.kind, fault.target))
+        self._ctx.journal.record("faults", FaultFired(fault.id, fault.kind, fault.target, _detail(fault)))
         match fault.kind:
             case "cut":
                 link.cut()
             case "reset":
-                link.reset()
+                embedded(link).reset()
             case "delay":
                 link.set_delay(fault.delay)
             case "move":
-                link.move(self._address_of(fault.moved_to or ""))
+                embedded(link).move(self._address_of(fault.moved_to or ""))
             case "heal":
                 self._end_all(link)
+            case "toxic" | "weather":
+                pass
             case _:
                 raise MisuseError(f"{fault.kind} is no fault of a link")
         if FAULT_KINDS[fault.kind].lasting:
             self._keep(link, fault)
 
-    def _keep(self, link: Link, fault: Fault) -> None:
-        lasting = _Lasting(fault)
+    def _keep(self, link: FaultLink, fault: Fault) -> None:
+        lasting = _Lasting(fault, ToxicCourse(link, fault))
         self._lasting.setdefault(link.name, []).append(lasting)
-        if fault.seconds is not None:
+        lasting.course.start()
+        if fault.holds is not None:
             loop = asyncio.get_running_loop()
-            lasting.timer = loop.call_later(fault.seconds, self._end_one, link, lasting)
+            lasting.timer = loop.call_later(fault.holds, self._end_one, link, lasting)
+        if fault.until is not None:
+            self._frames = self._frames or FrameWatch(self._ctx, self._end_at_frame)
+            self._frames.wait(fault)
+
+    async def settled(self, fault: Fault) -> None:
+        """Returns once what was done to the fault's link has taken effect."""
+        await self._links[fault.link or ""].settled()
 
     def strike_behind(self, fault: Fault, port: int, offset: int | None) -> None:
         """Strike right behind a frame: at `offset` of the stream towards the agent, at once for a frame from it."""
-        link = self._links[fault.link or ""]
+        link = embedded(self._links[fault.link or ""])
         ends = [state.upstream_local for state in link.connections()]
         if offset is not None and any(end is not None and end[1] == port for end in ends):
             link.cut_at(port, "down", offset, lambda: self.strike(fault))
         else:
             self.strike(fault)
 
-    def _end_one(self, link: Link, lasting: _Lasting) -> None:
+    def _end_at_frame(self, fault: Fault) -> None:
+        link = self._links[fault.link or ""]
+        for lasting in [one for one in self._lasting.get(link.name, []) if one.fault is fault]:
+            if lasting.timer is not None:
+                lasting.timer.cancel()
+            self._end_one(link, lasting)
+
+    def _forget_frame_of(self, lasting: _Lasting) -> None:
+        if self._frames is not None:
+            self._frames.forget(lasting.fault)
+
+    def _end_one(self, link: FaultLink, lasting: _Lasting) -> None:
         left = self._lasting[link.name]
         left.remove(lasting)
+        self._forget_frame_of(lasting)
+        if lasting.fault.course:
+            lasting.course.stop()
+            self._ctx.journal.record("faults", FaultEnded(lasting.fault.id))
+            return
         still_cut = any(one.fault.kind == "cut" for one in left)
         delays = [one.fault.delay for one in left if one.fault.kind == "delay"]
         delay = delays[-1] if delays else self._own_delays[link.name]
@@ -86,14 +117,16 @@ class LinkFaults:
         else:
             self._mend(link, [lasting.fault], delay)
 
-    def _end_all(self, link: Link) -> None:
+    def _end_all(self, link: FaultLink) -> None:
         ended = self._lasting.pop(link.name, [])
         for lasting in ended:
+            self._forget_frame_of(lasting)
+            lasting.course.stop()
             if lasting.timer is not None:
                 lasting.timer.cancel()
         self._mend(link, [lasting.fault for lasting in ended], 0.0)
 
-    def _mend(self, link: Link, ended: list[Fault], delay: float) -> None:
+    def _mend(self, link: FaultLink, ended: list[Fault], delay: float) -> None:
         """Listen again, with what delay is left."""
 
         async def mend() -> None:
@@ -113,8 +146,19 @@ class LinkFaults:
 
     def close(self) -> None:
         """No more mending: the run is over."""
+        if self._frames is not None:
+            self._frames.close()
+            self._frames = None
         for lasting in [one for left in self._lasting.values() for one in left]:
+            lasting.course.forget()
             if lasting.timer is not None:
                 lasting.timer.cancel()
         for task in self._mending:
             task.cancel()
+
+
+def _detail(fault: Fault) -> JsonObject:
+    """What of a fault the journal tells beside its kind: its weather, or its toxics."""
+    if fault.weather is not None:
+        return {"weather": fault.weather}
+    return {"toxics": [toxic.type for toxic in fault.toxics]} if fault.toxics else {}

@@ -17,6 +17,7 @@ import lab
 from lab.clock import Clock
 from lab.context import RunContext
 from lab.errors import EnvironmentFault, LabError, MisuseError, SutFault, UsageError
+from lab.faults.address import Address
 from lab.journal.events import JOURNAL_VERSION, ExpectationJudged, RunEnded, RunStarted, SessionChanged
 from lab.journal.writer import Entry, Journal
 from lab.laws import judge_all
@@ -52,6 +53,8 @@ class RunOptions:
     """The scenario's text as it is run."""
     clock: str = "real"
     """Which clock the loop is on: real or virtual."""
+    faults: Address | None = None
+    """The Toxiproxy server that carries the links; None takes the lab's own engine."""
     show: Callable[[str], None] = print
     """Tells the user what he must have to start an attached agent."""
 
@@ -97,7 +100,7 @@ async def run_scenario(
     journal.on_full = ctx.defects.append
     listen(scenario, seed, journal)
     choice = SutChoice(options.local_agent, options.blanks, options.profiles, logs, options.show)
-    run = _Run(ctx, scenario, choice)
+    run = _Run(ctx, scenario, choice, options.faults)
     with noting_defects(ctx, logs / "lab.log"):
         stop, interrupted = await run.carry_out(_run_started(scenario, seed, options.clock, clock), interrupts)
     verdict = run.judge(stop, interrupted)
@@ -168,10 +171,11 @@ def _when_stopped(steps: asyncio.Task[None]) -> list[SimulationStopped]:
 
 
 class _Run:
-    def __init__(self, ctx: RunContext, scenario: Scenario, choice: SutChoice) -> None:
+    def __init__(self, ctx: RunContext, scenario: Scenario, choice: SutChoice, faults: Address | None) -> None:
         self._ctx = ctx
         self._scenario = scenario
         self._choice = choice
+        self._faults = faults
         self._held: list[Held] = []
 
     async def carry_out(self, started: RunStarted, interrupts: Interrupts) -> tuple[BaseException | None, bool]:
@@ -200,7 +204,7 @@ class _Run:
 
     async def _steps(self) -> None:
         scenario = self._scenario
-        world = await build_world(self._ctx, scenario, default_contract_folder(), self._choice)
+        world = await build_world(self._ctx, scenario, default_contract_folder(), self._choice, self._faults)
         try:
             await self._drive(world)
         finally:
@@ -253,15 +257,19 @@ class _Run:
         )
 
 
-def check_process_faults(scenario: Scenario, use: str | None) -> None:
+def check_process_faults(scenario: Scenario, use: str | None, clock: str) -> None:
     """Raises `UsageError` for a scenario with a fault of a program that is not the lab's to strike."""
     for step in scenario.steps:
         if not isinstance(step, FaultStep) or step.fault.process is None:
             continue
-        if (use or scenario.local_agents[step.fault.process].use) == ATTACH:
+        spec = scenario.local_agents[step.fault.process]
+        what = f"{scenario.file}:{step.line}: `{step.fault.kind}` of {spec.name}"
+        if (use or spec.use) == ATTACH:
+            raise UsageError(f"{what}: an attached agent is not the lab's to {step.fault.kind}.")
+        if (use or spec.use) == REFERENCE and clock != "virtual" and (spec.settings or spec.clock):
             raise UsageError(
-                f"{scenario.file}:{step.line}: `{step.fault.kind}` of {step.fault.process}: an attached agent is not "
-                f"the lab's to {step.fault.kind}."
+                f"{what}: on the real clock it makes the reference agent a program of its own, which takes no `settings` "
+                "and no `clock`. Run it with --clock virtual."
             )
 
 

@@ -56,4 +56,7 @@ def _fault_title(step: FaultStep) -> str:
     target = f"{fault.link} link" if acts is Acts.LINK else fault.service or fault.process or fault.target
     lasting = f", {fault.seconds:g} s" if fault.seconds is not None else ""
     anchored = f" after {fault.anchor.words()}" if fault.anchor and FAULT_KINDS[fault.kind].acts is Acts.LINK else ""
-    return f"{target} {fault.kind}{anchored}{lasting}"
+    toxics = " and ".join(dict.fromkeys(toxic.type for toxic in fault.toxics))
+    again = f" every {fault.every:g} s" if fault.every is not None else ""
+    until = f" until {fault.until.words()}" if fault.until is not None else ""
+    return f"{target} {fault.weather or toxics or fault.kind}{anchored}{lasting}{again}{until}"

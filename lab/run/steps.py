@@ -350,6 +350,7 @@ class StepRunner:
             return ""
         if fault.anchor is None:
             self._world.faults.strike(fault)
+            await self._world.faults.settled(fault)
             return ""
         self._gateway_of(fault.anchor.sender).faults.watch.arm(fault)
         return "armed"

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 
-from lab.errors import LabError, UsageError
+from lab.errors import EnvironmentFault, UsageError
 from lab.journal.writer import Entry, entry_to_json
 from lab.run.agents import REFERENCE, how
 from lab.run.runner import RunOptions, RunResult, run_scenario
@@ -17,7 +17,7 @@ from lab.sim.run import run_virtual
 SHOWN_CHARACTERS = 300
 
 
-class NotDeterministic(LabError):
+class NotDeterministic(EnvironmentFault):
     """Two runs of one seed differ: a defect of the lab."""
 
 

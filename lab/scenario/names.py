@@ -87,6 +87,8 @@ def fault_kind(fault: MapNode) -> str | None:
     """The kind that a fault step names, as far as it can be told."""
     if "do" in fault.members:
         return _text(fault, "do")
+    if "toxics" in fault.members:
+        return "toxic"
     kinds = (name for name in fault.members if name in FAULT_KINDS and FAULT_KINDS[name].acts is not Acts.FRAME)
     return next(kinds, None)
 

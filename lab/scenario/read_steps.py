@@ -24,6 +24,7 @@ from lab.scenario.model import (
 )
 from lab.scenario.names import fault_kind
 from lab.scenario.read_frames import read_anchor
+from lab.scenario.read_toxics import read_toxic_fault
 from lab.scenario.reading import Reading, duration, entries, input_text, mapping, reference, text, whole
 from lab.scenario.yaml_places import ListNode, MapNode, Node, plain
 
@@ -31,6 +32,7 @@ LOCAL_AGENT_CONDITIONS = ("ready", "resumed", "disconnected", "refused", "v1")
 JOB_CONDITIONS = ("accepted", "rejected", "running", "ended", "cancelled", "repeated")
 FAULT_CONDITIONS = ("fired",)
 EVERY = "every"
+TOXIC_KINDS = ("toxic", "weather")
 
 
 def read_steps(reading: Reading, root: MapNode, directions: Mapping[str, str] | None) -> tuple[Step, ...]:
@@ -197,7 +199,7 @@ class _StepReader:
             process = reference(reading, node, "local_agent", "local agent", reading.names.local_agents)
         elif "frame" not in node.members:
             link = reference(reading, node, "link", "link", reading.names.links)
-        return Fault(
+        fault = Fault(
             name,
             kind,
             link=link,
@@ -210,6 +212,7 @@ class _StepReader:
             times=self._times(node),
             moved_to=self._moved_to(node, link),
         )
+        return read_toxic_fault(reading, node, fault, self._directions) if kind in TOXIC_KINDS else fault
 
     def _times(self, node: MapNode) -> int | None:
         every = text(node, "nth") == EVERY

@@ -85,6 +85,11 @@ def sound(node: Node, findings: Findings) -> Node | None:
     return _Walk(findings).value(node, scenario_schema())
 
 
+def fitting(node: Node, definition: str, findings: Findings) -> Node | None:
+    """The part of `node` that fits a definition of the schema, as by `sound`."""
+    return _Walk(findings).value(node, {"$ref": f"#/$defs/{definition}"})
+
+
 def _has_type(node: Node, types: str | list[str]) -> bool:
     wanted = [types] if isinstance(types, str) else types
     if isinstance(node, MapNode):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -10,6 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.faults.plan import FAULT_KINDS, Acts, AnchorWatch, Fault, FaultKind, FrameAnchor, SeenFrame
+from lab.faults.specs import ToxicSpec
+from lab.faults.toxics import KINDS
+from lab.faults.toxics.attributes import read_attributes
+from lab.faults.weather import Phase
+from lab.laws.fallback import WAIT
 
 
 def fault(name: str, anchor: FrameAnchor | None) -> Fault:
@@ -28,6 +35,8 @@ def test_kinds_are_known_by_their_own_names() -> None:
         "delay",
         "heal",
         "move",
+        "toxic",
+        "weather",
     }
     assert {name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.FRAME} == {
         "drop",
@@ -41,6 +50,8 @@ def test_kinds_are_known_by_their_own_names() -> None:
     assert {name for name, kind in FAULT_KINDS.items() if kind.lasting} == {
         "cut",
         "delay",
+        "toxic",
+        "weather",
         "hold",
         "crash",
         "kill",
@@ -68,7 +79,35 @@ def test_a_kind_says_what_may_be_drawn_of_it(kind: FaultKind) -> None:
 
 
 def test_what_is_not_drawn_says_nothing_of_its_own_or_needs_more_than_a_moment() -> None:
-    assert {name for name, kind in FAULT_KINDS.items() if not kind.drawn} == {"heal", "move", "inject"}
+    assert {name for name, kind in FAULT_KINDS.items() if not kind.drawn} == {"heal", "move", "weather", "inject"}
+
+
+def test_every_toxic_with_something_to_say_is_drawn() -> None:
+    """In each stream, but for those that act before there is one."""
+    drawn = Counter((toxic.type, toxic.stream) for toxic in FAULT_KINDS["toxic"].toxics)
+    doors = {"slow_connect", "accept_then_drop"}
+    assert {kind for kind, _ in drawn} == set(KINDS) - {"noop"}
+    assert {kind for kind, stream in drawn if stream == "upstream"} == set(KINDS) - {"noop"} - doors
+    for toxic in FAULT_KINDS["toxic"].toxics:
+        read_attributes(toxic.type, KINDS[toxic.type].attributes, toxic.attributes)
+    assert not any(kind.toxics for kind in FAULT_KINDS.values() if kind.name != "toxic")
+
+
+def test_a_drawn_toxic_is_over_before_an_agent_speaks_v1() -> None:
+    assert max(FAULT_KINDS["toxic"].durations) < WAIT
+
+
+TOXIC = ToxicSpec("latency", attributes={"latency": 5})
+
+
+def test_toxics_stand_once_or_again_and_again() -> None:
+    once = Fault("t", "toxic", link="gateway", seconds=2, toxics=(TOXIC,))
+    assert (once.course, once.holds) == ((Phase((TOXIC,)),), 2)
+    again = replace(once, every=10)
+    assert (again.course, again.holds) == ((Phase((TOXIC,), 2), Phase((), 8)), None)
+    assert Fault("c", "cut", link="gateway").course == ()
+    phases = (Phase((TOXIC,), 1), Phase((), 3))
+    assert Fault("w", "weather", link="gateway", weather="rain", phases=phases).course == phases
 
 
 def test_a_broken_signature_needs_one_and_is_seen_by_the_caller() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -11,10 +12,11 @@ import pytest
 
 from lab.errors import EnvironmentFault, MisuseError
 from lab.faults.link import Link
-from lab.faults.plan import Fault
-from lab.journal.events import Defect, FaultEnded, FaultFired
+from lab.faults.plan import Fault, FrameAnchor
+from lab.faults.specs import ToxicSpec
+from lab.journal.events import Defect, FaultEnded, FaultFired, SocketOpened
 from lab.run.link_faults import LinkFaults
-from tests.run.made import context
+from tests.run.made import context, frame
 
 
 class FakeLink:
@@ -42,6 +44,15 @@ class FakeLink:
     def set_delay(self, seconds: float) -> None:
         self.delay = seconds
         self.done.append(("delay", seconds))
+
+    def add_toxic(self, spec: ToxicSpec) -> None:
+        self.done.append(("+", spec.name))
+
+    def remove_toxic(self, name: str) -> None:
+        self.done.append(("-", name))
+
+    async def settled(self) -> None:
+        self.done.append("settled")
 
     async def heal(self) -> None:
         self.healed.set()
@@ -197,3 +208,79 @@ async def test_otherwise_at_once(port: int, offset: int | None) -> None:
     bench = Bench()
     bench.faults.strike_behind(fault("cut"), port, offset)
     assert bench.link.done == ["cut"]
+
+
+NOOP = "f.noop.1"
+
+
+def toxic(**members: Any) -> Fault:
+    return Fault("f", "toxic", "gateway", toxics=(ToxicSpec("noop"),), **members)
+
+
+async def test_a_toxic_stands_for_its_time() -> None:
+    """And leaves the rest of the link as it is."""
+    bench = Bench()
+    bench.faults.strike(fault("cut", name="c"))
+    bench.faults.strike(toxic(seconds=0.01))
+    await until_ended(bench, "f")
+    assert bench.link.done == ["cut", ("+", NOOP), ("-", NOOP)]
+    assert bench.events()[1] == FaultFired("f", "toxic", "link gateway", {"toxics": ["noop"]})
+
+
+async def test_heal_takes_toxics_out() -> None:
+    bench = Bench()
+    bench.faults.strike(toxic(seconds=0.01, every=10))
+    bench.faults.strike(fault("heal", name="h"))
+    await until_ended(bench, "f")
+    assert bench.link.done == [("+", NOOP), ("-", NOOP), "heal"]
+
+
+async def test_a_toxic_stands_until_its_frame() -> None:
+    """The second that fits, counted from when it struck; and once."""
+    bench = Bench()
+    tell = partial(bench.ctx.journal.record, "gw")
+    tell(SocketOpened("c1", "/agent", "la"))
+    tell(frame(type="job.result"))
+    bench.faults.strike(toxic(until=FrameAnchor("job.result", "la", 2)))
+    tell(frame(type="job.result"))
+    await settle()
+    assert bench.link.done == [("+", NOOP)]
+    tell(frame(type="job.result", direction="cp-to-la"))
+    tell(frame(type="job.event"))
+    await settle()
+    assert bench.link.done == [("+", NOOP)]
+    tell(frame(type="job.result"))
+    tell(frame(type="job.result"))
+    await settle()
+    assert bench.link.done == [("+", NOOP), ("-", NOOP)]
+    assert bench.events()[-1] == FaultEnded("f")
+    bench.faults.close()
+
+
+async def test_an_ack_is_told_by_a_frame_before_the_fault() -> None:
+    bench = Bench()
+    tell = partial(bench.ctx.journal.record, "gw")
+    tell(SocketOpened("c1", "/agent", "la"))
+    tell(frame(type="job.result", msg_id="m1"))
+    bench.faults.strike(toxic(until=FrameAnchor("ack", "gw", of="job.result")))
+    tell(frame(type="ack", direction="cp-to-la", payload={"ackMsgId": "m0"}))
+    tell(frame(type="ack", direction="cp-to-la", payload={"ackMsgId": "m1"}))
+    await settle()
+    assert bench.link.done == [("+", NOOP), ("-", NOOP)]
+
+
+async def test_a_toxic_that_was_healed_waits_for_no_frame() -> None:
+    bench = Bench()
+    tell = partial(bench.ctx.journal.record, "gw")
+    tell(SocketOpened("c1", "/agent", "la"))
+    bench.faults.strike(toxic(until=FrameAnchor("job.result", "la")))
+    bench.faults.strike(fault("heal", name="h"))
+    tell(frame(type="job.result"))
+    await settle()
+    assert bench.link.done == [("+", NOOP), ("-", NOOP), "heal"]
+
+
+async def test_settled_is_the_links() -> None:
+    bench = Bench()
+    await bench.faults.settled(fault("cut"))
+    assert bench.link.done == ["settled"]

@@ -92,7 +92,7 @@ class Bench:
             services=SimpleNamespace(strike=crash),
             gateways={"gateway": gateway},
             suts={AGENT: self.sut},
-            faults=SimpleNamespace(strike=self.struck.append),
+            faults=SimpleNamespace(strike=self.struck.append, settled=self._settled),
             identity=SimpleNamespace(tenant_id="tenant", agents={AGENT: SimpleNamespace(agent_id="agent")}),
         )
         driver = SimpleNamespace(
@@ -106,6 +106,9 @@ class Bench:
             approve=lambda *call: self.calls.append(("approve", *call)),
         )
         self.runner = StepRunner(self.ctx, scenario(steps, **members), cast(World, world), cast(Driver, driver))
+
+    async def _settled(self, fault: Fault) -> None:
+        assert self.struck[-1] is fault
 
     def _assign(self, _step: AssignStep) -> Job:
         if self.refuses is not None:

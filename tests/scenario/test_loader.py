@@ -32,6 +32,7 @@ from lab.scenario.model import (
     StreamStep,
     WaitStep,
 )
+from tests.scenario.test_read_toxics import STORMY, with_weather
 from tests.scenario.texts import ALL_LAW_IDS, FULL, LAWS, ROOT, SHORT, load, project
 
 INVALID = sorted((ROOT / "tests" / "scenarios" / "invalid").glob("*.yaml"))
@@ -136,6 +137,7 @@ def test_every_field_of_the_model_is_reached(tmp_path: Path) -> None:
     """Each class of the model is made, and each field with a default gets another value somewhere."""
     reached: set[tuple[str, str]] = set()
     parts = list(_parts(load(project(tmp_path), "full", FULL)))
+    parts += _parts(load(with_weather(tmp_path), "stormy", STORMY))
     for part in parts:
         for field in fields(part):
             default = field.default_factory() if field.default_factory is not MISSING else field.default

@@ -74,10 +74,17 @@ def test_every_mapping_is_closed_or_says_what_its_members_are() -> None:
 
 
 def test_fault_kinds_are_those_of_the_plan() -> None:
-    links = [option["required"][0] for option in DEFS["linkFault"]["oneOf"]]
+    toxic = [option["required"][0] for option in DEFS["toxicFault"]["oneOf"]]
+    assert toxic == ["toxic", "toxics", "weather"]
+    assert set(toxic) <= set(DEFS["toxicFault"]["properties"])
+    # A fault of a link is one of both, but toxics are of another shape; several are of the same kind as one.
+    either = [option["required"][0] for option in DEFS["linkFault"]["oneOf"]]
+    links = [name for name in either if name not in toxic]
+    assert either == [*links, *toxic]
     frames = DEFS["frameFault"]["properties"]["do"]["enum"]
     assert set(links) <= set(DEFS["linkFault"]["properties"])
-    assert links == [name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.LINK]
+    of_links = [name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.LINK]
+    assert [name for name in either if name != "toxics"] == of_links
     assert frames == [name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.FRAME]
     services = DEFS["serviceFault"]["required"][1:]
     assert services == [name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.SERVICE]

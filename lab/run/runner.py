@@ -268,8 +268,8 @@ def check_process_faults(scenario: Scenario, use: str | None, clock: str) -> Non
             raise UsageError(f"{what}: an attached agent is not the lab's to {step.fault.kind}.")
         if (use or spec.use) == REFERENCE and clock != "virtual" and (spec.settings or spec.clock):
             raise UsageError(
-                f"{what}: on the real clock it makes the reference agent a program of its own, which takes no `settings` "
-                "and no `clock`. Run it with --clock virtual."
+                f"{what}: on the real clock it makes the reference agent a program of its own, which takes no "
+                "`settings` and no `clock`. Run it with --clock virtual."
             )
 
 

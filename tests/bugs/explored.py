@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
@@ -17,17 +17,20 @@ from typing import Any, Final
 import yaml
 
 from lab.commands.loading import load
+from lab.explore import explored as explored_module
 from lab.explore.drawing import Targets
 from lab.explore.plan import Plan, Planned
 from lab.explore.shrinking import shrink
 from lab.explore.trial import Trial, plan_of, run_quietly, targets_of, try_plan
-from lab.faults.plan import Fault, FrameAnchor
+from lab.faults.plan import FAULT_KINDS, Acts, Fault, FrameAnchor
 from lab.run.verdict import Outcome
-from lab.scenario.model import Scenario
-from tests.bugs.plants import all_plants, planted
+from lab.scenario.model import FaultStep, Scenario, Step, WaitStep
+from tests.bugs.plants import Patch, all_plants, planted
+from tests.bugs.provocations import PROVOCATIONS, Provocation
 from tests.bugs.table import CATALOGUE
 
 SCENARIOS: Final = Path(__file__).parents[2] / "scenarios"
+PLANTED_IN: Final = Path(__file__).with_name("scenarios")
 PINS: Final = Path(__file__).with_name("explored.yaml")
 
 SEED: Final = 1
@@ -39,18 +42,42 @@ BLOCK: Final = 10
 
 MOST_SHRINKING: Final = 120
 
+HORIZON: Final = 300.0
+"""Simulated seconds that a trial with a slip may take on top of its scenario's deadline; only laws are asked then."""
+
 TRIED: Final = ("fix-job", "chat-answer", "two-agents", "chat-idle-long-poll", "chat-resume")
 """The scenarios that slips are sought in, the cheapest first."""
 
+SOUGHT_IN: Final[Mapping[str, str]] = {
+    "agent-chunks-cross-a-reset": "cut-in-chunks",
+    "agent-chunks-restart-after-resume": "cut-in-chunks",
+    "agent-counts-refused-frame": "held-request",
+    "agent-gap-accepted": "held-request",
+    "agent-gap-waited-for": "held-request",
+    "agent-heartbeat-outside-window": "acks-nearly-lost",
+    "agent-result-lost-with-session": "result-lost",
+    "agent-resume-forgets-received-pairs": "assigned-again",
+    "agent-window-slot-leaks": "acks-nearly-lost",
+    "gateway-skew-on-data-frames": "result-lost",
+}
+"""Slips for which those lack something that faults do not bring, such as bodies of many chunks or several gateway
+frames at once. Each is sought in a scenario of `scenarios/` beside this file, without its own faults of links."""
+
 STIRRED_BY: Final[Mapping[str, frozenset[str]]] = {
     "cut": frozenset({"cut", "reset"}),
-    "duplicate": frozenset({"duplicate", "drop"}),
+    "duplicate": frozenset({"duplicate", "drop", "cut", "reset"}),
     "late resume": frozenset({"cut"}),
-    "lost ack": frozenset({"drop", "hold"}),
+    "lost ack": frozenset({"drop", "hold", "cut"}),
     "lost frame": frozenset({"drop", "hold"}),
     "reset session": frozenset({"cut"}),
 }
 """Situations of the catalogue that drawn faults make, and the kinds that do; plans without these are passed over."""
+
+SESSION_LOST: Final = frozenset({"late resume", "reset session"})
+"""Situations that only a cut makes which a gateway's session does not outlive."""
+
+GATEWAY_KEEPS: Final = 90.0
+"""Seconds that a gateway keeps a session (RS-009)."""
 
 
 @dataclass(frozen=True)
@@ -79,23 +106,57 @@ def situations() -> Mapping[str, str]:
 @cache
 def explored_scenario(name: str) -> tuple[Scenario, Targets]:
     """A scenario of the lab, and what a run without any fault shows that can be struck in it."""
-    scenario = load(SCENARIOS / f"{name}.yaml")
-    clean = run_quietly(scenario, SEED)
+    scenario = as_sought(name)
+    with planted(*_provocations(scenario)):
+        clean = run_quietly(scenario, SEED)
     assert clean.verdict.outcome is Outcome.PASS, f"{name} does not pass by itself"
     return scenario, targets_of(scenario, clean.entries)
+
+
+def as_sought(name: str) -> Scenario:
+    """A scenario that slips are sought in, before any plan."""
+    if name in TRIED:
+        return load(SCENARIOS / f"{name}.yaml")
+    return _unbroken(load(PLANTED_IN / f"{name}.yaml"))
+
+
+def _unbroken(scenario: Scenario) -> Scenario:
+    """A scenario without its own faults of links, and without the waits for what they bring about."""
+    return replace(scenario, steps=tuple(step for step in scenario.steps if not _is_of_a_link_fault(step)))
+
+
+def _is_of_a_link_fault(step: Step) -> bool:
+    if isinstance(step, WaitStep):
+        return step.condition in ("disconnected", "resumed")
+    return isinstance(step, FaultStep) and FAULT_KINDS[step.fault.kind].acts is Acts.LINK
+
+
+def _provocations(scenario: Scenario) -> list[Provocation]:
+    return [PROVOCATIONS[tag] for tag in scenario.tags if tag in PROVOCATIONS]
 
 
 def tried(slip: str | None, scenario: str, plan: Plan, seed: int = SEED) -> Trial:
     """A trial of a plan with a slip, or with none."""
     # Before the slip is there: what can be struck is told by a run without it.
     base, _ = explored_scenario(scenario)
-    with planted(*([all_plants()[slip].put] if slip is not None else [])):
+    slips = [_with_a_near_horizon, all_plants()[slip].put] if slip is not None else []
+    with planted(*_provocations(base), *slips):
         return try_plan(base, plan, seed)
+
+
+def _with_a_near_horizon(patch: Patch) -> None:
+    """Some slips never come to an end: they connect anew and are refused, four times a second."""
+    patch.set(explored_module, "HORIZON_SECONDS", HORIZON)
 
 
 def breaks(slip: str, scenario: str, plan: Plan) -> bool:
     """Whether the slip, under the plan, breaks the law that is registered for it."""
     return all_plants()[slip].law in tried(slip, scenario, plan).broken
+
+
+def scenarios_for(slip: str) -> tuple[str, ...]:
+    """The scenarios that a slip is sought in."""
+    return (SOUGHT_IN[slip],) if slip in SOUGHT_IN else TRIED
 
 
 def find(slip: str, first: Pin | None = None, plans: int = PLANS) -> Pin | None:
@@ -104,7 +165,11 @@ def find(slip: str, first: Pin | None = None, plans: int = PLANS) -> Pin | None:
     `first` says where it was found before: that plan is looked at first. Then come plans with few faults.
     """
     before = [] if first is None else [(first.scenario, first.number)]
-    for scenario, number in chain(before, _candidates(situations()[slip], plans)):
+    shown = cache(partial(breaks, slip, plan=()))
+    for scenario, number in chain(before, _candidates(slip, plans)):
+        if shown(scenario):
+            # No fault is needed there.
+            continue
         plan = plan_of(explored_scenario(scenario)[1], SEED, number)
         if breaks(slip, scenario, plan) and not tried(None, scenario, plan).broken:
             small = shrink(plan, partial(breaks, slip, scenario), MOST_SHRINKING)
@@ -113,9 +178,9 @@ def find(slip: str, first: Pin | None = None, plans: int = PLANS) -> Pin | None:
     return None
 
 
-def _candidates(situation: str, plans: int) -> Iterator[tuple[str, int]]:
+def _candidates(slip: str, plans: int) -> Iterator[tuple[str, int]]:
     """Scenarios and the numbers of their plans that make a situation: some of each scenario, then further ones."""
-    ordered = {scenario: _smallest_first(scenario, situation, plans) for scenario in TRIED}
+    ordered = {scenario: _smallest_first(scenario, situations()[slip], plans) for scenario in scenarios_for(slip)}
     for start in range(0, plans, BLOCK):
         for scenario, numbers in ordered.items():
             yield from ((scenario, number) for number in numbers[start : start + BLOCK])
@@ -123,12 +188,13 @@ def _candidates(situation: str, plans: int) -> Iterator[tuple[str, int]]:
 
 def _smallest_first(scenario: str, situation: str, plans: int) -> list[int]:
     drawn = {number: plan_of(explored_scenario(scenario)[1], SEED, number) for number in range(plans)}
-    stirring = {number: plan for number, plan in drawn.items() if _kinds(plan) & STIRRED_BY[situation]}
+    stirring = {number: plan for number, plan in drawn.items() if _stirs(plan, situation)}
     return sorted(stirring, key=lambda number: len(stirring[number]))
 
 
-def _kinds(plan: Plan) -> frozenset[str]:
-    return frozenset(planned.fault.kind for planned in plan)
+def _stirs(plan: Plan, situation: str) -> bool:
+    faults = [planned.fault for planned in plan if planned.fault.kind in STIRRED_BY[situation]]
+    return any(situation not in SESSION_LOST or (fault.seconds or 0.0) > GATEWAY_KEEPS for fault in faults)
 
 
 # The table

@@ -14,9 +14,9 @@ from lab.gateway.core import GatewayCore
 from lab.journal.events import SutChanged
 from lab.localagent.agent import LocalAgent
 from lab.protocol.frames import Draft
-from lab.run.suts import ReferenceSut
 from lab.run.conditions import until
 from lab.run.driver import Driver
+from lab.run.suts import ReferenceSut
 from tests.bugs.plants import Function, Patch
 from tests.bugs.provocations import Members, provocation
 

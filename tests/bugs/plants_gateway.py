@@ -360,12 +360,13 @@ def resumes_anything(patch: Patch) -> None:
 
     def make(original: Function) -> Function:
         def resumable(self: Any, resume: Any, *args: Any) -> KeptSession | None:
-            if resume is None or resume["sessionId"] in self._kept:
-                kept: KeptSession | None = original(self, resume, *args)
+            kept: KeptSession | None = original(self, resume, *args)
+            if resume is None or kept is not None:
                 return kept
             patch.slipped()
             latest: KeptSession = next(reversed(self._kept.values()))
-            return latest
+            lost: KeptSession = self._kept.get(resume["sessionId"], latest)
+            return lost
 
         return resumable
 

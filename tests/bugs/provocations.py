@@ -365,7 +365,7 @@ def assigned_again(patch: Patch) -> None:
             original(self, socket, output)
             if members["type"] == "job.assign":
                 assigned.append(members)
-            if members["type"] == "ready" and members["payload"]["resumed"]:
+            if members["type"] == "ready" and members["payload"]["resumed"] and assigned:
                 note_order(self, "assigned-again")
                 again = {**assigned[0]}
                 sign(self, again)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import CalledProcessError
 
-from benchmarks import agent2_events, chat_answer, connected_agents, gateway_frames, help_start, simulated
+from benchmarks import agent2_events, chat_answer, connected_agents, fault_engine, gateway_frames, help_start, simulated
 from benchmarks.agent2_events import StreamsDiffer
 from benchmarks.children import ChildFailed
 from benchmarks.measure import Row, machine, table
@@ -20,7 +20,7 @@ Measure = Callable[[bool, Path], list[Row]]
 
 BENCHMARKS: Mapping[str, Measure] = {
     module.NAME: module.measure
-    for module in (gateway_frames, agent2_events, help_start, chat_answer, connected_agents, simulated)
+    for module in (gateway_frames, agent2_events, help_start, chat_answer, connected_agents, simulated, fault_engine)
 }
 
 

@@ -104,6 +104,28 @@ def ask(kind: str, **order: Any) -> Json:
         return child.answer()
 
 
+@contextmanager
+def caller(module: str) -> Iterator[Callable[..., Json]]:
+    """A client in a process of its own that answers one order after the other, so that its start is paid once."""
+    with _started(module) as child:
+
+        def call(**order: Any) -> Json:
+            if child.stdin is None or child.stdout is None:
+                raise ChildFailed(f"{module} has no pipes")
+            child.stdin.write(json.dumps(order) + "\n")
+            child.stdin.flush()
+            line = child.stdout.readline()
+            if not line:
+                raise ChildFailed(f"{module} ended without an answer")
+            answer: Json = json.loads(line)
+            return answer
+
+        try:
+            yield call
+        finally:
+            _end(child)
+
+
 def output(*arguments: str) -> str:
     """What this Python prints when it is called with `arguments`; it must end well."""
     command = (sys.executable, *arguments)

@@ -1,6 +1,6 @@
-"""The servers that are measured, each in a process of its own: the lab's two doubles and a bare one for each.
+"""The servers that are measured, each in a process of its own: doubles, fault proxies, and bare ones.
 
-    python -m benchmarks.servers gateway|echo|agent2|stream ORDER
+    python -m benchmarks.servers gateway|echo|agent2|stream|upstream|engine|toxiproxy ORDER
 
 ORDER is JSON. The first line of output says where the server listens; the end of input ends it.
 """
@@ -18,6 +18,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+from benchmarks.fault_servers import engine, toxiproxy, upstream
+from lab.commands.real_loop import run_real
 
 SEED = 7
 TOKEN = "benchmark"  # noqa: S105  of a server on the loopback that lives for seconds
@@ -128,7 +131,15 @@ async def stream(order: Order) -> AsyncIterator[Said]:
 
 
 Kind = Callable[[Order], AbstractAsyncContextManager[Said]]
-KINDS: Mapping[str, Kind] = {"gateway": gateway, "echo": echo, "agent2": agent2, "stream": stream}
+KINDS: Mapping[str, Kind] = {
+    "gateway": gateway,
+    "echo": echo,
+    "agent2": agent2,
+    "stream": stream,
+    "upstream": upstream,
+    "engine": engine,
+    "toxiproxy": toxiproxy,
+}
 
 
 async def _serve(kind: Kind, order: Order) -> None:
@@ -160,4 +171,5 @@ def raise_file_limit() -> None:
 
 if __name__ == "__main__":
     raise_file_limit()
-    asyncio.run(_serve(KINDS[sys.argv[1]], json.loads(sys.argv[2])))
+    order = json.loads(sys.argv[2])
+    (run_real if order.get("real_loop") else asyncio.run)(_serve(KINDS[sys.argv[1]], order))

@@ -159,7 +159,7 @@ def local_agent(journal: Path | None) -> ExitStatus:
         await agent.start()
         return [agent]
 
-    return _serve(start, journal)
+    return _serve(start, journal, on_asyncio=True)
 
 
 @serve.command()
@@ -202,7 +202,7 @@ def faults(host: str, port: int, config: Path | None, seed: int | None, metrics:
         sys.stdout.flush()
         return [server, engine]
 
-    return _serve(start, None, proxies=True)
+    return _serve(start, None, on_asyncio=True)
 
 
 def _kinds(text: str) -> tuple[str, ...]:
@@ -242,8 +242,8 @@ def _show_environment(values: Mapping[str, str], all_names: Sequence[str]) -> No
     sys.stdout.flush()
 
 
-def _serve(start: Start, journal: Path | None, *, proxies: bool = False) -> ExitStatus:
-    return run_real(_until_stopped(start, journal), proxies=proxies)
+def _serve(start: Start, journal: Path | None, *, on_asyncio: bool = False) -> ExitStatus:
+    return run_real(_until_stopped(start, journal), on_asyncio=on_asyncio)
 
 
 async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:

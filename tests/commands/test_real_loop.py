@@ -42,7 +42,7 @@ def test_with_uvloop_it_is_uvloops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fake, "new_event_loop", Loop, raising=False)
     monkeypatch.setitem(sys.modules, "uvloop", fake)
     assert run_real(loop_of()) is Loop
-    assert run_real(loop_of(), proxies=True) is not Loop
+    assert run_real(loop_of(), on_asyncio=True) is not Loop
 
 
 def test_the_loop_is_closed_and_what_is_left_is_ended() -> None:

@@ -162,9 +162,17 @@ class _Refusals:
                 self._last, due = max(self._last, seen.frame.seq or 0), None
             if due is None:
                 self._unsure = True
+                self._perhaps_took(seen)
             elif due:
                 return seen, due
         return None, NONE
+
+    def _perhaps_took(self, seen: FrameAt) -> None:
+        """A frame of which nobody can tell: were it refused nothing would follow, so what follows goes on behind it."""
+        seq = seen.frame.seq
+        if seen.is_data and seq is not None and seq == self._last + 1:
+            self._last = seq
+            self._known.setdefault(seq, seen.frame.msg_id)
 
     def _due(self, seen: FrameAt) -> Codes | None:
         """The codes that a frame may be refused with: none for one in order, None where nobody can tell."""

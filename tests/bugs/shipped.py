@@ -80,7 +80,7 @@ def _row(name: str) -> tuple[str, dict[str, list[str]]]:
 
 def write() -> None:
     """Run everything and write the record."""
-    with multiprocessing.get_context("spawn").Pool() as pool:
+    with multiprocessing.get_context("spawn").Pool(maxtasksperchild=4) as pool:
         record: dict[str, dict[str, list[str]]] = {}
         for name, row in pool.imap_unordered(_row, scenario_names()):
             record[name] = row

@@ -296,6 +296,15 @@ def test_a_bad_signature_of_a_frame_that_was_lost_before(came: int) -> None:
     assert t.status("refusals") is Status.HELD
 
 
+def test_what_follows_a_frame_that_nobody_can_judge_is_no_gap() -> None:
+    """Its signature is as old as may be; it was taken, or nothing would follow."""
+    t = connected()
+    wrong(t, "la", {"signature": {**BAD, "skewMs": 60_000}})
+    second = wrong(t, "la", {"signature": BAD}, seq=2)
+    t.ack_by_la(second)
+    assert t.status("refusals") is not Status.BROKEN
+
+
 @pytest.mark.parametrize("mode", ["warn", "off"])
 def test_a_bad_signature_in_another_mode(mode: str) -> None:
     t = connected(mode)

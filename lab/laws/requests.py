@@ -102,6 +102,10 @@ def _judge_limit(tally: Tally, view: JournalView, exchange: Exchange) -> None:
     # CH-037: both limits run from the write of the request
     limit = WHOLE_ANSWER if chunks and chunks[0].t - asked.t < FIRST_CHUNK else FIRST_CHUNK
     entry, failure = exchange.failed or (None, None)
+    if entry is not None and entry.t < asked.t:
+        # It was given to a connection that was gone, and written to the next one: nobody saw the first writing.
+        tally.unsure()
+        return
     if entry is not None and failure is not None and failure.code == "timeout":
         passed = entry.t - asked.t
         room = view.slack(asked.t, entry.t)

@@ -34,7 +34,9 @@ def run_virtual(
             return loop.run_until_complete(main())
         finally:
             _end(loop)
-            _collect(loop.crashed_any)
+            crashed = loop.crashed_any
+            del loop
+            _collect(crashed)
 
 
 def _collect(crashed: bool) -> None:
@@ -43,7 +45,7 @@ def _collect(crashed: bool) -> None:
         if crashed:
             # Libraries complain of what a crashed host did not close.
             warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect(1)
+        gc.collect(2 if crashed else 1)
 
 
 def _end(loop: SimLoop) -> None:

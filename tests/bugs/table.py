@@ -19,6 +19,7 @@ import yaml
 from lab.laws.law import Law
 from tests.bugs.plants import Plant, all_plants
 from tests.bugs.runs import LAWS, SUT_PARTY, Told, run
+from tests.bugs.shipped import alone, rarest, recorded
 
 CATALOGUE: Final = Path(__file__).with_name("catalogue.yaml")
 TABLE: Final = Path(__file__).parents[2] / "docs" / "planted-bugs.md"
@@ -75,6 +76,7 @@ def render(plants: Mapping[str, Plant], slips: Mapping[str, Slip], laws: Mapping
     lines += ["", "## Laws that are first to catch none of these", "", ", ".join(f"`{law}`" for law in idle) or "none"]
     lines += _section("Not planted yet", ("slip", "what it does"))
     lines += [_row(slip.id, slip.slip) for slip in left]
+    lines += _shipped()
     return "\n".join(lines) + "\n"
 
 
@@ -91,6 +93,17 @@ def _caught(rows: Iterable[tuple[Slip, Plant]], laws: Mapping[str, Law]) -> list
 
 def _section(title: str, columns: Sequence[str]) -> list[str]:
     return ["", f"## {title}", "", _row(*columns), _row(*("---" for _ in columns))]
+
+
+def _shipped() -> list[str]:
+    """What the scenarios of `scenarios/` catch of them, on their own."""
+    record = recorded()
+    only = alone(record)
+    lines = _section("What each shipped scenario catches", ("scenario", "slips", "that no other of them catches"))
+    for name, slips in record.items():
+        told = ", ".join(only[name]) or f"none; fewest others catch {rarest(record, name)}"
+        lines.append(_row(name, str(len(slips)), told))
+    return lines
 
 
 def _row(*cells: str) -> str:

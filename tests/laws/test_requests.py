@@ -105,6 +105,17 @@ def test_the_limit_of_the_whole(seconds: float, status: Status) -> None:
     assert t.status(GATEWAY) is status
 
 
+def test_a_request_that_was_seen_only_after_its_end() -> None:
+    """It was written to a connection that was gone, and to the next one when its caller had given up."""
+    t = asked()
+    question = t.entries.pop()
+    failed(t)
+    t.wait(2)
+    t.add(question.event, question.by)
+    t.wait(40).end()
+    assert t.status(GATEWAY) is Status.UNKNOWN
+
+
 @pytest.mark.req("CH-037")
 def test_no_timeout_at_all() -> None:
     t = asked()

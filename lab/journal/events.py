@@ -41,7 +41,8 @@ class Event:
 _KINDS: dict[str, type[Event]] = {}
 
 
-def _event(cls: type[Event]) -> type[Event]:
+def register(cls: type[Event]) -> type[Event]:
+    """Make a journal line of the class's kind readable as it. Two of one kind raise ValueError."""
     if cls.kind in _KINDS:
         raise ValueError(f"two events of kind {cls.kind}")
     _KINDS[cls.kind] = cls
@@ -56,7 +57,7 @@ def event_kinds() -> Mapping[str, type[Event]]:
 # The run
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class RunStarted(Event):
     """First entry of every journal."""
@@ -72,7 +73,7 @@ class RunStarted(Event):
     contract: str
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class RunEnded(Event):
     """Last entry: why the run stopped. `end` is completed, failed, interrupted or lab-failed."""
@@ -82,7 +83,7 @@ class RunEnded(Event):
     reason: str = ""
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class ParticipantDeclared(Event):
     """A participant takes part. `role` gateway, agent2, local_agent; `how` double, reference, command or attach.
@@ -97,7 +98,7 @@ class ParticipantDeclared(Event):
     facts: JsonObject = field(default_factory=dict)
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class StepStarted(Event):
     """The runner began step `index` (from 0), written at `line` of the scenario."""
@@ -109,7 +110,7 @@ class StepStarted(Event):
     line: int
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class StepEnded(Event):
     """A step is over. `outcome` done, failed, or interrupted; `note` is a few words for people."""
@@ -120,7 +121,7 @@ class StepEnded(Event):
     note: str = ""
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class Defect(Event):
     """The lab itself failed; `error` is the name of the error's class."""
@@ -129,7 +130,7 @@ class Defect(Event):
     error: str
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class LoopLag(Event):
     """The event loop answered `seconds` late: bounds of laws widen by it."""
@@ -138,7 +139,7 @@ class LoopLag(Event):
     seconds: float
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class SecretsDrawn(Event):
     """The canaries, by id, that stand for keys in what agent2 or the user says: an agent has to mask them."""
@@ -150,7 +151,7 @@ class SecretsDrawn(Event):
 # Faults and links
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class FaultPlanned(Event):
     """A fault of the plan, before it fires. `excuses` lists [law, party] pairs that it voids by order.
@@ -167,7 +168,7 @@ class FaultPlanned(Event):
     times: int = 1
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class FaultFired(Event):
     """A planned fault took effect."""
@@ -179,7 +180,7 @@ class FaultFired(Event):
     detail: JsonObject = field(default_factory=dict)
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class FaultEnded(Event):
     """A fault with a duration is over."""
@@ -188,7 +189,7 @@ class FaultEnded(Event):
     fault: str
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class LinkOpened(Event):
     """A link listens for the participants that are wired through it; `to` is the double behind it."""
@@ -198,7 +199,7 @@ class LinkOpened(Event):
     to: str = ""
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class LinkConnection(Event):
     """A connection through a link. `change` opened, closed, cut, reset, refused; byte counts on the last change."""
@@ -211,7 +212,7 @@ class LinkConnection(Event):
     down_bytes: int = 0
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class LinkChanged(Event):
     """A link was cut, healed, reset, moved or delayed, or got or lost a toxic; `seconds` is the delay each way.
@@ -232,7 +233,7 @@ class LinkChanged(Event):
 # The gateway's witness
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class SocketOpened(Event):
     """A WebSocket upgrade was accepted; `path` is the request's path without its query, `agent` a participant.
@@ -249,7 +250,7 @@ class SocketOpened(Event):
     credential: str = ""
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class SocketRefused(Event):
     """A WebSocket upgrade was refused with an HTTP status."""
@@ -259,7 +260,7 @@ class SocketRefused(Event):
     reason: str
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class SocketClosed(Event):
     """A WebSocket is gone. `by` is who sent the first close frame: local, remote, or none (cut)."""
@@ -270,7 +271,7 @@ class SocketClosed(Event):
     by: str
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class TextMessage(Event):
     """A message that is no frame: `text` is ping, pong or other."""
@@ -282,7 +283,7 @@ class TextMessage(Event):
     size: int
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class Frame(Event):
     """A message on a gateway socket, judged from its raw bytes before redaction.
@@ -337,7 +338,7 @@ class Frame(Event):
         return self.fate in ("copied", "released")
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class BodyAnswered(Event):
     """The last chunk of a content.response completed a body, as the witness put it together.
@@ -363,7 +364,7 @@ class BodyAnswered(Event):
     facts: JsonObject = field(default_factory=dict)
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class SessionChanged(Event):
     """The gateway double's session on a socket. `state` ready, resumed, refused, kept, gone."""
@@ -376,7 +377,7 @@ class SessionChanged(Event):
     detail: JsonObject = field(default_factory=dict)
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class JobAssigned(Event):
     """The driver had the gateway double assign a job; `label` is its name in the scenario.
@@ -395,7 +396,7 @@ class JobAssigned(Event):
     prompt: Digest | None = None
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class JobMoved(Event):
     """The gateway double's idea of a job changed: accepted, rejected, a state of job.event, ended.
@@ -411,7 +412,7 @@ class JobMoved(Event):
     results: int | None = None
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class ContentRead(Event):
     """The driver has read content of a job chunk by chunk; `code` tells why it got no more, empty when it got all."""
@@ -423,7 +424,7 @@ class ContentRead(Event):
     code: str = ""
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class ConversationOpened(Event):
     """The driver opened a job's stored conversation."""
@@ -434,7 +435,7 @@ class ConversationOpened(Event):
     truncated: bool
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class CallFailed(Event):
     """A call of the driver failed. `call` assign, cancel, content, stream, session; `code` a wire or API code."""
@@ -446,7 +447,7 @@ class CallFailed(Event):
     request_id: str | None = None
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class Undelivered(Event):
     """A data frame of the gateway double had no ack after its last retransmission, or its session was lost."""
@@ -458,7 +459,7 @@ class Undelivered(Event):
     code: str
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class GatewayLogged(Event):
     """A line that a gateway double logged, as digest, with the canaries found in it."""
@@ -468,7 +469,7 @@ class GatewayLogged(Event):
     canaries: tuple[str, ...] = ()
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class GatewayKept(Event):
     """What a gateway double still held at its end, with every frame acked, every request over and nobody connected.
@@ -483,7 +484,7 @@ class GatewayKept(Event):
 # agent2's witness
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class Agent2Request(Event):
     """A request that agent2 answered (or began to answer). `route` is the template, never the raw path.
@@ -502,7 +503,7 @@ class Agent2Request(Event):
     facts: JsonObject = field(default_factory=dict)
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class Agent2Job(Event):
     """agent2's job changed its state: accepted, running, waiting_approval, cancelling, done, failed, cancelled.
@@ -518,7 +519,7 @@ class Agent2Job(Event):
     result: JsonObject | None = None
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class Agent2Line(Event):
     """agent2 produced line `i` (from 0) of a job's content stream.
@@ -537,7 +538,7 @@ class Agent2Line(Event):
     text: Digest | None = None
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class Agent2Frame(Event):
     """agent2 produced a metadata frame (job.event, job.result, audit.event) of a job."""
@@ -549,7 +550,7 @@ class Agent2Frame(Event):
     payload: JsonObject = field(default_factory=dict)
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class Agent2Stream(Event):
     """A reader's connection to one of a job's streams. `stream` events or stream; `change` opened, ended, broken."""
@@ -565,7 +566,7 @@ class Agent2Stream(Event):
 # The system under test
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class SutChanged(Event):
     """The SUT's life: started, exited, stopping, stopped, killed, attached. `detail` holds an exit code or signal.
@@ -579,7 +580,7 @@ class SutChanged(Event):
     detail: JsonObject = field(default_factory=dict)
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class SutOutput(Event):
     """A line of the SUT's output, as digest, with the canaries found in it."""
@@ -591,7 +592,7 @@ class SutOutput(Event):
     canaries: tuple[str, ...] = ()
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class SutFile(Event):
     """A file or folder of the SUT's state, as it lay there when the SUT had ended.
@@ -608,7 +609,7 @@ class SutFile(Event):
     canaries: tuple[str, ...] | None = None
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class ConnectionLeft(Event):
     """A client still held its end of a connection through a link, `seconds` after every agent had been ended."""
@@ -622,7 +623,7 @@ class ConnectionLeft(Event):
 # The driver
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class StreamPage(Event):
     """The driver took a page of a job's stream: `fresh` events were new to it, `total` it has now."""
@@ -635,7 +636,7 @@ class StreamPage(Event):
     done: bool
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class StreamOver(Event):
     """The driver's caller was told that a job's stream is over, without an error."""
@@ -644,7 +645,7 @@ class StreamOver(Event):
     job_id: str
 
 
-@_event
+@register
 @dataclass(frozen=True)
 class ExpectationJudged(Event):
     """One line of the scenario's `expect`, judged from the bytes the driver holds."""

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import lab.journal.partner_events  # noqa: F401  registers the events of the partner leg
 from lab.errors import UsageError
 from lab.journal.events import JOURNAL_VERSION, Event, RunStarted, event_kinds
 from lab.journal.writer import Entry

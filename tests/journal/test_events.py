@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import lab.journal.partner_events  # noqa: F401  registers the events of the partner leg
 from lab.journal.events import Event, digest, event_kinds
 from lab.journal.reader import HEAD, entry_from_json
 from lab.journal.writer import Entry, entry_to_json

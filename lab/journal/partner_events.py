@@ -209,7 +209,7 @@ class StoreRequest(Event):
     grant: str | None = None
     """Fingerprint of the grant that came."""
     binding: JsonObject | None = None
-    """organizationId, environment, teamId, actorId, agentId, conversationId, destination and grantId of one that opened."""
+    """Of one that opened: organizationId, environment, teamId, actorId, agentId, conversationId, destination, grantId."""
     turn_id: str | None = None
     call_id: str | None = None
     conversation_header: str | None = None

@@ -28,10 +28,21 @@ def fingerprint(secret: str) -> str:
 class PartnerCall(Event):
     """The driver made a call of the partner API or of the issuer, and this came back.
 
-    `route` is the template (`PUT /memberships`, `POST grants`). `status` is 0 when no whole answer came; `code` is the
-    error code of the envelope. `facts` holds ids and numbers of request and answer under the contract's names, and
-    digests of content; `misses` the places at which the answer misses the contract; `leaks` names of secrets and
-    canaries found in it. `attempt` counts from 1 over the tries of one call.
+    `route` is the template: `PUT /memberships` of the API, `POST grants` and `POST conversations` (registration) of the
+    issuer, `POST /__lab/...` of a control. `call` is the same over the tries of one call; `attempt` counts them from 1.
+    `status` is 0 when no whole answer came; `code` is the error code of the envelope. `misses` are the places at
+    which the answer misses the contract, `leaks` the names of secrets and canaries found in it.
+
+    `facts`, under the contract's names: {
+    sent: {members of body and query; grant and cursor as fingerprints, message as a digest, attachmentIds a list; of
+        an upload mimeType, bytes, sha256},
+    answer: {members of `data`, or of the issuer's bare answer; grant and nextCursor as fingerprints; items: [{id,
+        turnId, role, text: digest, createdAt, attachments: [id], parts?: [{type, text: digest} or {type, toolCallId,
+        name, status}]}]; of a run toolErrors, timings and usage as they stand; of a refusal reason, acceptedTypes,
+        maxBytes; of a file contentType, bytes, sha256, cacheControl, contentTypeOptions, contentSecurityPolicy},
+    poll: k from 1 for the polls of one loop; page: k from 1 for the pages of one walk; byOrder: true where the
+        scenario asked for something odd (a body, key, version, cursor or header of its own): the driver's laws say
+        nothing of it}.
     """
 
     kind: ClassVar[str] = "partner.call"
@@ -46,7 +57,7 @@ class PartnerCall(Event):
     idempotency_key: str | None = None
     """Fingerprint of the Idempotency-Key that was sent."""
     request: str = ""
-    """SHA-256 of the request's body: the same input has the same."""
+    """SHA-256 of the request's input (MSG-029): the parsed body, keys sorted, without null and empty members."""
     conversation_id: str | None = None
     run_id: str | None = None
     facts: JsonObject = field(default_factory=dict)
@@ -54,6 +65,8 @@ class PartnerCall(Event):
     leaks: tuple[str, ...] = ()
     error: str | None = None
     """What kept an answer from coming: refused, reset, timeout, cut, not-json."""
+    began: int | None = None
+    """`journal.count` when the call began: what has a lower number was seen before it."""
 
 
 @register
@@ -61,7 +74,8 @@ class PartnerCall(Event):
 class PartnerStream(Event):
     """The driver's stream of a run's events.
 
-    `change` opened, refused, ended or broken; `stream` numbers them from 1.
+    `change` opened, refused, ended or broken; `stream` numbers them from 1. `facts`: {sentLastEventId (the header,
+    where one was sent), contentType, cacheControl, byOrder (the scenario chose where it begins)}.
     """
 
     kind: ClassVar[str] = "partner.stream"
@@ -118,6 +132,8 @@ class PartnerAnswerText(Event):
     """The terminal status that the driver took as the run's outcome."""
     source: str
     """What told it: run_status or poll."""
+    segments: tuple[JsonObject, ...] = ()
+    """Digests of the text between tool calls, in order, without empty ones: the text parts of history (HIS-011)."""
 
 
 # The partner API model
@@ -128,7 +144,9 @@ class PartnerAnswerText(Event):
 class PartnerRequest(Event):
     """The model answered a request.
 
-    `route` is the template; `facts` as in `PartnerCall`, plus what was decided and why.
+    `route` is the template without its method, `seconds` the time since it came. `key_role` is the role that the model
+    gives a key: chat, provisioning, another; None for an unknown one. `facts` has sent and answer as `PartnerCall` has,
+    plus what was decided and why.
     """
 
     kind: ClassVar[str] = "partner.request"
@@ -144,6 +162,7 @@ class PartnerRequest(Event):
     run_id: str | None = None
     replay: bool = False
     facts: JsonObject = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 @register
@@ -152,7 +171,7 @@ class PartnerTurn(Event):
     """A run of the model changed or had an effect.
 
     `change`: accepted, claimed, model (a model request begins), discovery, tool (a store call begins), tool-ended,
-    ended.
+    ended. `facts` of a tool: {name, grant (fingerprint)}; of ended: {stopReason}.
     """
 
     kind: ClassVar[str] = "partner.turn"
@@ -190,8 +209,9 @@ class StoreRequest(Event):
     `era` is 2025 (sessions) or 2026 (stateless); `method` the JSON-RPC method, `tool` the tool of a call. `status` is
     the HTTP status, 0 when the answer was torn on purpose; `rpc_error` the JSON-RPC code. `refused` says why no tool
     ran: static, grant-missing, grant-unknown, grant-expired, grant-revoked, grant-destination, grant-conversation,
-    session, shape. `executed` is true when the tool ran for this request, `duplicate` when its call id was answered
+    """organizationId, environment, teamId, actorId, agentId, conversationId, destination, grantId of one that opened."""
     from the first result (MCP-021). `misbehaved` names the scripted misbehaviour that shaped the answer.
+    `facts`: {data: whether catalogue data stands in the answer, destination: the store's own canonical URL}.
     """
 
     kind: ClassVar[str] = "store.request"
@@ -209,13 +229,15 @@ class StoreRequest(Event):
     grant: str | None = None
     """Fingerprint of the grant that came."""
     binding: JsonObject | None = None
-    """Of one that opened: organizationId, environment, teamId, actorId, agentId, conversationId, destination, grantId."""
+    """When it opened: organizationId, environment, teamId, actorId, agentId, conversationId, destination, grantId."""
     turn_id: str | None = None
     call_id: str | None = None
     conversation_header: str | None = None
     session: str | None = None
     """Fingerprint of the session id."""
     facts: JsonObject = field(default_factory=dict)
+    began: int | None = None
+    """`journal.count` when the request had come; the entry itself is made when it was answered."""
 
 
 @register
@@ -223,7 +245,9 @@ class StoreRequest(Event):
 class IssuerRequest(Event):
     """The issuer answered.
 
-    `route` is grants, conversations, or a lab control; `grant` the fingerprint of what it minted.
+    `route` is grants, conversations, __lab/grants or __lab/revocations; `grant` the fingerprint of what it minted,
+    `grant_id` the id of what it minted or revoked. `facts` of conversations: {actorId, teamId, agentId, destination};
+    of grants: {agentId, destination, expiresAtMs (epoch)}; of __lab/grants: the binding that was asked for, expiresAtMs.
     """
 
     kind: ClassVar[str] = "issuer.request"

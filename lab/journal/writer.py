@@ -96,6 +96,11 @@ class Journal:
             listener(entry)
         return entry
 
+    @property
+    def count(self) -> int:
+        """How many entries were recorded so far: the number that the next one gets."""
+        return self._count
+
     def listen(self, listener: Callable[[Entry], None]) -> Callable[[], None]:
         """Call `listener` with every further entry; what is returned ends that."""
         self._listeners.append(listener)

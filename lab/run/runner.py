@@ -16,24 +16,21 @@ from pathlib import Path
 import lab
 from lab.clock import Clock
 from lab.context import RunContext
-from lab.errors import EnvironmentFault, LabError, MisuseError, SutFault, UsageError
+from lab.errors import EnvironmentFault, LabError, MisuseError, UsageError
 from lab.faults.address import Address
-from lab.journal.events import JOURNAL_VERSION, ExpectationJudged, RunEnded, RunStarted, SessionChanged
+from lab.journal.events import JOURNAL_VERSION, RunEnded, RunStarted
 from lab.journal.writer import Entry, Journal
 from lab.laws import judge_all
 from lab.private_files import write_private
-from lab.protocol.contract import default_contract_folder
 from lab.run.agents import ATTACH, REFERENCE, SutChoice, how
+from lab.run.chat_leg import ChatLeg
 from lab.run.defects import RunJournal, noting_defects
-from lab.run.driver import Driver
-from lab.run.expectations import Held, judge_expectation
 from lab.run.figures import figures_of
 from lab.run.folder import make_run_folder
 from lab.run.interrupts import Interrupts
+from lab.run.leg import Leg
 from lab.run.script_places import read_places
-from lab.run.steps import StepFailed, StepRunner
 from lab.run.verdict import Verdict, reach_verdict
-from lab.run.world import World, build_world
 from lab.scenario.model import FaultStep, Scenario
 from lab.sim.guards import SimulationStopped
 from lab.sim.loop import SimLoop
@@ -174,14 +171,12 @@ class _Run:
     def __init__(self, ctx: RunContext, scenario: Scenario, choice: SutChoice, faults: Address | None) -> None:
         self._ctx = ctx
         self._scenario = scenario
-        self._choice = choice
-        self._faults = faults
-        self._held: list[Held] = []
+        self._leg: Leg = ChatLeg(ctx, scenario, choice, faults)
 
     async def carry_out(self, started: RunStarted, interrupts: Interrupts) -> tuple[BaseException | None, bool]:
         """Build the world, run the steps, end the world; what stopped it early, and whether that was Ctrl-C."""
         self._ctx.journal.record("run", started)
-        steps = asyncio.get_running_loop().create_task(self._steps(), name="steps")
+        steps = asyncio.get_running_loop().create_task(self._leg.run(), name="steps")
         interrupts.watch(steps)
         stopped = _when_stopped(steps)
         stop: BaseException | None = None
@@ -202,46 +197,6 @@ class _Run:
             stop = self._ctx.defects[0]
         return stop, interrupted
 
-    async def _steps(self) -> None:
-        scenario = self._scenario
-        world = await build_world(self._ctx, scenario, default_contract_folder(), self._choice, self._faults)
-        try:
-            await self._drive(world)
-        finally:
-            await world.end()
-
-    async def _drive(self, world: World) -> None:
-        driver = Driver(self._ctx, self._scenario, world.identity, world.gateways)
-        steps = StepRunner(self._ctx, self._scenario, world, driver)
-        try:
-            await steps.await_arrivals()
-            try:
-                async with asyncio.timeout(self._scenario.deadline):
-                    await steps.run()
-            except TimeoutError:
-                raise StepFailed(f"the run's deadline of {self._scenario.deadline:g} s is over") from None
-        except StepFailed as failure:
-            raise self._never_came_up(failure) from failure
-        finally:
-            try:
-                self._judge_expectations(driver)
-            finally:
-                steps.close()
-                await driver.close()
-
-    def _never_came_up(self, failure: StepFailed) -> LabError:
-        """A program that never reached the gateway is no broken promise: the run could not begin."""
-        came_up = any(isinstance(entry.event, SessionChanged) for entry in self._ctx.journal.entries)
-        return failure if came_up else SutFault(f"no local agent became ready: {failure}")
-
-    def _judge_expectations(self, driver: Driver) -> None:
-        views = driver.views(self._ctx.journal.entries)
-        for expectation in self._scenario.expect:
-            held = judge_expectation(expectation, views)
-            self._held.append(held)
-            event = ExpectationJudged(expectation.path, held.held, held.seen, held.due, expectation.line)
-            self._ctx.journal.record("driver", event)
-
     def judge(self, stop: BaseException | None, interrupted: bool) -> Verdict:
         """The verdict over the journal as it is now."""
         entries = self._ctx.journal.entries
@@ -249,7 +204,7 @@ class _Run:
             entries,
             self._scenario,
             judge_all(entries),
-            self._held,
+            self._leg.held,
             figures_of(entries),
             stop,
             interrupted,

@@ -9,16 +9,17 @@ from dataclasses import replace
 from functools import singledispatchmethod
 
 from lab.context import RunContext
-from lab.errors import LabError, MisuseError, NotApplicable, RemoteError, SutFault
+from lab.errors import MisuseError, NotApplicable, SutFault
 from lab.faults.plan import FAULT_KINDS, Acts, Fault
 from lab.gateway.jobs import CallRefused, Job
 from lab.gateway.junk import junk
 from lab.gateway.server import GatewayServer
-from lab.journal.events import FaultPlanned, SessionChanged, StepEnded, StepStarted
+from lab.journal.events import FaultPlanned, SessionChanged
 from lab.run.agents import REFERENCE
 from lab.run.conditions import Conditions, until
 from lab.run.driver import RETRIED_CODES, Driver, NotAssigned
 from lab.run.patience import PatientCaller
+from lab.run.step_course import StepFailed, take_step
 from lab.run.step_words import describe
 from lab.run.whereabouts import gateway_of
 from lab.run.world import World
@@ -45,10 +46,6 @@ ANSWERS = {"accepted": "accepted", "rejected": "rejected", "running": "accepted"
 """The agent's answer to the assignment that a wait for a job needs."""
 
 
-class StepFailed(RemoteError):
-    """A step did not come to its end; the message says what it waited for and what there was instead."""
-
-
 class StepRunner:
     """Runs steps against a world."""
 
@@ -65,7 +62,7 @@ class StepRunner:
     async def run(self) -> None:
         """Run all steps. Raises what ended them early: `StepFailed`, `SutFault`, or a defect of the lab."""
         for index, step in enumerate(self._scenario.steps):
-            await self._one(index, step)
+            await take_step(self._ctx, index, step, describe(step), self._one, self._waited_for)
         self._refuse_dead()
 
     def close(self) -> None:
@@ -88,31 +85,13 @@ class StepRunner:
     def _has_shown(self, agent: str) -> bool:
         return self._conditions.has_connected(agent) or self._conditions.was_refused(agent)
 
-    async def _one(self, index: int, step: Step) -> None:
-        journal = self._ctx.journal
-        kind, title = describe(step)
-        journal.record("driver", StepStarted(index, kind, title, step.line))
-        outcome, note = "failed", ""
+    async def _one(self, step: Step) -> str:
         try:
-            try:
-                async with asyncio.timeout(step.within):
-                    note = await self._do(step)
-            except NotAssigned:
-                if not self._scenario.patient:
-                    raise
-                note = "there is none: the job was never assigned"
-            except TimeoutError:
-                raise StepFailed(f"not within {step.within:g} s: {self._waited_for(step)}") from None
-            outcome = "done"
-        except asyncio.CancelledError:
-            outcome = "interrupted"
-            raise
-        except LabError as error:
-            # The first line only: behind it may stand what a program said, which is not for the journal.
-            note = str(error).partition("\n")[0]
-            raise
-        finally:
-            journal.record("driver", StepEnded(index, outcome, note))
+            return await self._do(step)
+        except NotAssigned:
+            if not self._scenario.patient:
+                raise
+            return "there is none: the job was never assigned"
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         """Wait for a condition, and end early when the lab has a defect or a SUT died."""

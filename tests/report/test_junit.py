@@ -13,7 +13,7 @@ from lab.errors import EnvironmentFault, SutFault
 from lab.laws.law import Status
 from lab.report.junit import junit_text, write_junit
 from lab.run.notices import Notice
-from lab.run.steps import StepFailed
+from lab.run.step_course import StepFailed
 from lab.run.verdict import Verdict
 from tests.run.made import held, judged, result, scenario, step_entries, verdict, violation
 

@@ -12,7 +12,7 @@ from lab.gateway.jobs import CallRefused, Job
 from lab.gateway.relay import Answer
 from lab.run import driver as driving
 from lab.run import patience
-from lab.run.steps import StepFailed
+from lab.run.step_course import StepFailed
 from lab.scenario.model import ApproveStep, AssignStep, CancelStep, ContentStep, StreamStep, WaitStep
 from tests.run.made import scenario
 from tests.run.test_driver import Bench as DriverBench

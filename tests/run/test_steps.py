@@ -23,8 +23,9 @@ from lab.journal.events import (
     StepStarted,
 )
 from lab.run.driver import Driver
+from lab.run.step_course import StepFailed
 from lab.run.step_words import describe
-from lab.run.steps import StepFailed, StepRunner
+from lab.run.steps import StepRunner
 from lab.run.world import World
 from lab.scenario.model import (
     ApproveStep,

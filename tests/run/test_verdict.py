@@ -9,7 +9,7 @@ from lab.faults.plan import Fault, FrameAnchor
 from lab.journal.events import Agent2Line, FaultFired, FaultPlanned, LinkChanged, StepEnded, StepStarted
 from lab.journal.writer import Entry
 from lab.laws.law import Status
-from lab.run.steps import StepFailed
+from lab.run.step_course import StepFailed
 from lab.run.verdict import Finding, Outcome, Verdict
 from lab.scenario.model import FaultStep, Scenario
 from tests.run.made import STARTED, entries, frame, held, judged, scenario, step_entries, verdict, violation

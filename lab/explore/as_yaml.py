@@ -12,7 +12,8 @@ from lab.explore.plan import Plan
 from lab.faults.plan import FAULT_KINDS, Acts, Fault, FrameAnchor
 from lab.faults.specs import ToxicSpec
 from lab.scenario.loader import as_text
-from lab.scenario.model import FaultStep, IdleStep, Scenario, SessionStep, Step, StreamStep, WaitStep
+from lab.scenario.model import FaultStep, IdleStep, Scenario, SessionStep, StreamStep, WaitStep
+from lab.scenario.step import Step
 from lab.scenario.yaml_places import parse_untrusted, plain
 
 HEAD = ("about", "tags", "gateway", "gateways", "agent2", "agent2s", "local_agent", "local_agents", "links", "requires")

@@ -19,10 +19,10 @@ from lab.scenario.model import (
     ResultStep,
     Scenario,
     SessionStep,
-    Step,
     StreamStep,
     WaitStep,
 )
+from lab.scenario.step import Step
 
 FORGETFUL_SECONDS = 20.0
 """What passes where a step waited for a job that may be forgotten."""

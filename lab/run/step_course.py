@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from lab.context import RunContext
 from lab.errors import LabError, RemoteError
 from lab.journal.events import StepEnded, StepStarted
-from lab.scenario.model import Step
+from lab.scenario.step import Step
 
 
 class StepFailed(RemoteError):

@@ -14,10 +14,10 @@ from lab.scenario.model import (
     InjectStep,
     ResultStep,
     SessionStep,
-    Step,
     StreamStep,
     WaitStep,
 )
+from lab.scenario.step import Step
 
 
 def describe(step: Step) -> tuple[str, str]:

@@ -26,6 +26,7 @@ from lab.scenario.read_participants import (
     read_links,
     read_local_agents,
 )
+from lab.scenario.read_partner import read_partner
 from lab.scenario.read_steps import read_steps
 from lab.scenario.reading import Reading, duration, text, texts, whole
 from lab.scenario.shape import sound
@@ -157,18 +158,21 @@ def _check_head(reading: Reading, root: MapNode, path: Path) -> None:
 
 
 def _scenario(reading: Reading, root: MapNode, path: Path, directions: Mapping[str, str] | None) -> Scenario:
-    check_participant_names(reading, root)
+    partner = read_partner(reading, root)
+    if partner is None:
+        check_participant_names(reading, root)
     return Scenario(
         name=text(root, "scenario") or "",
         about=text(root, "about") or "",
         file=path,
         seed=whole(root, "seed"),
         deadline=reading.deadline,
-        gateways=read_gateways(reading, root),
-        agent2s=read_agent2s(reading, root),
-        local_agents=read_local_agents(reading, root),
+        gateways=read_gateways(reading, root) if partner is None else {},
+        agent2s=read_agent2s(reading, root) if partner is None else {},
+        local_agents=read_local_agents(reading, root) if partner is None else {},
+        partner=partner,
         links=read_links(reading, root),
-        steps=read_steps(reading, root, directions),
+        steps=read_steps(reading, root, directions, partner),
         expect=read_expect(reading, root),
         must_judge=read_must_judge(reading, root),
         must_judge_line=root.keys["must_judge"].line if "must_judge" in root.keys else 0,

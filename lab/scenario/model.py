@@ -1,7 +1,7 @@
 """A scenario as data: what the loader makes of a YAML file and the runner carries out.
 
-Participants are plural; the singular keys of a file (`gateway`, `agent2`, `local_agent`) declare one
-participant of that name. Every part keeps the line it was written at.
+Participants of the chat leg are plural; the singular keys of a file (`gateway`, `agent2`, `local_agent`) declare one
+participant of that name. The partner leg is in lab.scenario.partner_model. Every part keeps the line it was written at.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lab.faults.plan import Fault
+from lab.scenario.partner_model import PartnerSpec
+from lab.scenario.step import Step
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,6 @@ class LinkSpec:
     of: str | None = None
     delay: float = 0.0
     line: int = 0
-
-
-@dataclass(frozen=True)
-class Step:
-    """Base of all steps. `within` is the step's own deadline in seconds, None for what is left of the run's."""
-
-    line: int
-    within: float | None
 
 
 @dataclass(frozen=True)
@@ -225,5 +219,7 @@ class Scenario:
     requires: tuple[str, ...] = ()
     """What a run needs: `reference` (the SUT must be the reference agent) or a capability's name."""
     tags: tuple[str, ...] = ()
+    partner: PartnerSpec | None = None
+    """Who takes part in the partner leg; None for a scenario of the chat leg."""
     patient: bool = False
     """Whether the caller waits for an agent that is away, asks again, and takes what faults may bring about."""

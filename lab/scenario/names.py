@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lab.faults.plan import FAULT_KINDS, Acts
+from lab.scenario.partner_names import PARTICIPANTS, PartnerNames, gather_partner, is_partner_leg
 from lab.scenario.yaml_places import ListNode, MapNode, Node, ScalarNode
 
 GATEWAY = "gateway"
@@ -33,12 +34,21 @@ class Names:
     """Where each link leads."""
     roots: Mapping[str, str]
     """For each gateway the one that it is an instance of: itself, if no other."""
+    partner: PartnerNames
+    """What the partner leg declares beside; empty in a scenario of the chat leg."""
+
+    @property
+    def link_targets(self) -> tuple[str, ...]:
+        """Before whom a link can stand."""
+        return (*self.gateways, *self.agent2s) or PARTICIPANTS
 
 
 def gather(root: Node) -> Names:
     """The names that the scenario `root` declares."""
-    gateways = participants(root, GATEWAY)
-    agent2s = participants(root, AGENT2)
+    partner_leg = is_partner_leg(root)
+    gateways = () if partner_leg else participants(root, GATEWAY)
+    agent2s = () if partner_leg else participants(root, AGENT2)
+    targets = PARTICIPANTS if partner_leg else gateways + agent2s
     links = _member(root, "links")
     fault_ids = _fault_ids(root)
     faults: dict[str, int] = {}
@@ -52,13 +62,14 @@ def gather(root: Node) -> Names:
     return Names(
         gateways=gateways,
         agent2s=agent2s,
-        local_agents=participants(root, LOCAL_AGENT),
-        links=tuple(links.members) if isinstance(links, MapNode) else gateways + agent2s,
+        local_agents=() if partner_leg else participants(root, LOCAL_AGENT),
+        links=tuple(links.members) if isinstance(links, MapNode) else targets,
         jobs=jobs,
         faults=faults,
         fault_ids=fault_ids,
-        targets=_targets(links, gateways + agent2s),
+        targets=_targets(links, targets),
         roots={name: _text_at(_gateway_node(root, name), "instance_of") or name for name in gateways},
+        partner=gather_partner(root),
     )
 
 

@@ -60,6 +60,31 @@ PATHS: Mapping[str, Mapping[str, Due]] = {
         "fallbacks": _NUMBER,
     },
 }
+_TEXT = Due("a mapping of count (characters), min, max and contains", matchers=(*NUMBERS, "contains"))
+RUN_STATUSES = ("accepted", "running", "completed", "failed", "limited", "interrupted", "cancelled")
+TIMINGS = (
+    *("queuedMs", "admissionMs", "lockMs", "agentMs", "promptMs", "toolSetupMs", "workerMs", "classificationMs"),
+    *("setupMs", "modelMs", "toolMs", "historyMs", "otherMs", "totalMs"),
+)
+"""TM-044: the numbers of a run's timings."""
+
+PARTNER_PATHS: Mapping[str, Mapping[str, Due]] = {
+    "run": {
+        "status": Due(f"one of {words(RUN_STATUSES)}", types=(str,), words=RUN_STATUSES),
+        "reason": Due("a text, or null for none", types=(str, type(None))),
+        "text": _TEXT,
+        "toolErrors": _NUMBER,
+        "costUsd": Due("a decimal text in quotes, or null for unaccounted", types=(str, type(None))),
+        "iterations": _NUMBER,
+        **dict.fromkeys(TIMINGS, _NUMBER),
+    },
+    "stream": {"events": PATHS["stream"]["events"], "opened": _NUMBER},
+    "history": {"items": PATHS["session"]["turns"], "pages": _NUMBER},
+    "context": {"version": _NUMBER, "active": Due("true or false", types=(bool,))},
+}
+LABELS = {"run": "run", "stream": "run", "history": "conversation", "context": "conversation"}
+"""Of which kind the label in a path of the partner leg is."""
+
 SOCKET = "socket"
 FIGURES = "figures"
 
@@ -87,12 +112,16 @@ def _expectation(reading: Reading, line: MapNode, path: str) -> Expectation:
     if parts[0] == FIGURES and len(parts) == 2 and parts[1]:
         _check_figure(reading, key, parts[1])
         _check_due(reading, value, path, _NUMBER)
-    elif parts[0] not in PATHS or len(parts) != 3:
+    elif parts[0] not in _paths(reading) or len(parts) != 3:
         _unknown_path(reading, key, parts)
     else:
         _check_label(reading, key, parts)
         _check_member(reading, key, value, parts)
     return Expectation(path, plain(value), key.place.line)
+
+
+def _paths(reading: Reading) -> Mapping[str, Mapping[str, Due]]:
+    return PARTNER_PATHS if reading.names.partner.agents else PATHS
 
 
 def _check_figure(reading: Reading, key: ScalarNode, name: str) -> None:
@@ -105,7 +134,13 @@ def _check_figure(reading: Reading, key: ScalarNode, name: str) -> None:
 def _check_label(reading: Reading, key: ScalarNode, parts: list[str]) -> None:
     root, label = parts[:2]
     agents = reading.names.local_agents
-    if root != SOCKET:
+    partner = reading.names.partner
+    if partner.agents:
+        made = partner.labels[LABELS[root]]
+        if label not in made:
+            message = f"no step makes a {LABELS[root]} `{label}`; there are {words(made)}."
+            reading.findings.add(key, message, word=label, among=made)
+    elif root != SOCKET:
         check_job(reading, key, label, None)
     elif label not in agents:
         message = f"no local agent is called `{label}`; there are {words(agents)}."
@@ -115,17 +150,17 @@ def _check_label(reading: Reading, key: ScalarNode, parts: list[str]) -> None:
 def _unknown_path(reading: Reading, key: ScalarNode, parts: list[str]) -> None:
     forms = [
         f"{root}.<{'local agent' if root == SOCKET else 'label'}>.{member}"
-        for root, members in PATHS.items()
+        for root, members in _paths(reading).items()
         for member in members
     ]
-    known = (*PATHS, FIGURES)
+    known = (*_paths(reading), FIGURES)
     message = f"seen the path `{key.text}`, due one of {words((*forms, f'{FIGURES}.<name>'))}."
     word = None if parts[0] in known else parts[0]
     reading.findings.add(key, message, word=word, among=known)
 
 
 def _check_member(reading: Reading, key: ScalarNode, value: Node, parts: list[str]) -> None:
-    members = PATHS[parts[0]]
+    members = _paths(reading)[parts[0]]
     due = members.get(parts[2])
     if due is None:
         message = f"`{parts[0]}.{parts[1]}` has no `{parts[2]}`; it has {words(members)}."

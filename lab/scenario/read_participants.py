@@ -136,13 +136,14 @@ def _local_agent(reading: Reading, name: str, node: MapNode, line: int) -> Local
 
 def _link(reading: Reading, name: str, node: MapNode, line: int) -> LinkSpec:
     names = reading.names
-    targets = names.gateways + names.agent2s
+    targets = names.link_targets
+    what = "gateway or agent2" if names.gateways else "participant of the partner leg"
     to = text(node, "to")
     if to is None and name not in targets:
-        message = f"link `{name}` has no `to`, and no gateway or agent2 is called so; there are {words(targets)}."
+        message = f"link `{name}` has no `to`, and no {what} is called so; there are {words(targets)}."
         reading.findings.add(node, message, word=name, among=targets)
     elif to is not None:
-        reference(reading, node, "to", "gateway or agent2", targets)
+        reference(reading, node, "to", what, targets)
     of = reference(reading, node, "of", "local agent", names.local_agents) if "of" in node.members else None
     delay = duration(reading.findings, node, "delay", most=reading.deadline) or 0.0
     return LinkSpec(name, to=to or name, of=of, delay=delay, line=line)

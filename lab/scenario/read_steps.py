@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from lab.faults.plan import FAULT_KINDS, Fault
@@ -18,14 +17,27 @@ from lab.scenario.model import (
     InjectStep,
     ResultStep,
     SessionStep,
-    Step,
     StreamStep,
     WaitStep,
 )
 from lab.scenario.names import fault_kind
+from lab.scenario.partner_model import PartnerSpec
 from lab.scenario.read_frames import read_anchor
+from lab.scenario.read_partner_steps import PartnerStepReader
 from lab.scenario.read_toxics import read_toxic_fault
-from lab.scenario.reading import Reading, duration, entries, input_text, mapping, reference, text, whole
+from lab.scenario.reading import (
+    Reading,
+    StepBody,
+    duration,
+    entries,
+    input_text,
+    mapping,
+    reference,
+    text,
+    texts,
+    whole,
+)
+from lab.scenario.step import Step
 from lab.scenario.yaml_places import ListNode, MapNode, Node, plain
 
 LOCAL_AGENT_CONDITIONS = ("ready", "resumed", "disconnected", "refused", "v1")
@@ -33,33 +45,47 @@ JOB_CONDITIONS = ("accepted", "rejected", "running", "ended", "cancelled", "repe
 FAULT_CONDITIONS = ("fired",)
 EVERY = "every"
 TOXIC_KINDS = ("toxic", "weather")
+CHAT_STEPS = ("assign", "stream", "result", "session", "cancel", "approve", "content", "inject")
+PARTNER_STEPS = (
+    *("membership", "conversation", "grant", "bind", "context", "recover", "attach", "download", "message", "follow"),
+    *("poll", "history", "call", "control", "store"),
+)
 
 
-def read_steps(reading: Reading, root: MapNode, directions: Mapping[str, str] | None) -> tuple[Step, ...]:
-    """The steps in order. `directions` are those of the frame types; None takes the contract's."""
+def read_steps(
+    reading: Reading, root: MapNode, directions: Mapping[str, str] | None, partner: PartnerSpec | None = None
+) -> tuple[Step, ...]:
+    """The steps in order. `directions` are those of the frame types; None takes the contract's.
+
+    `partner` has the participants of a scenario of the partner leg, whose steps are others.
+    """
     steps = root.members.get("steps")
     if not isinstance(steps, ListNode):
         return ()
-    reader = _StepReader(reading, directions)
-    return tuple(reader.step(node) for node in steps.items if isinstance(node, MapNode) and node.members)
-
-
-@dataclass(frozen=True)
-class _Body:
-    """A step's members, with the line and index of the step and its own deadline."""
-
-    node: MapNode
-    line: int
-    index: int
-    within: float | None
+    own = PartnerStepReader(reading, partner.api.teams, texts(root, "requires")).readers if partner else None
+    reader = _StepReader(reading, directions, own)
+    read = [reader.step(node) for node in steps.items if isinstance(node, MapNode) and node.members]
+    return tuple(step for step in read if step is not None)
 
 
 class _StepReader:
-    def __init__(self, reading: Reading, directions: Mapping[str, str] | None) -> None:
+    def __init__(
+        self,
+        reading: Reading,
+        directions: Mapping[str, str] | None,
+        partner: Mapping[str, Callable[[StepBody], Step]] | None,
+    ) -> None:
         self._reading = reading
         self._directions = directions
-        self._readers: Mapping[str, Callable[[_Body], Step]] = {
+        self._leg, other = ("chat", PARTNER_STEPS) if partner is None else ("partner", CHAT_STEPS)
+        self._others = frozenset(other)
+        self._readers: Mapping[str, Callable[[StepBody], Step]] = {
             "wait": self._wait,
+            **(self._chat_readers() if partner is None else partner),
+        }
+
+    def _chat_readers(self) -> Mapping[str, Callable[[StepBody], Step]]:
+        return {
             "assign": self._assign,
             "stream": self._stream,
             "result": self._result,
@@ -70,9 +96,14 @@ class _StepReader:
             "inject": self._inject,
         }
 
-    def step(self, node: MapNode) -> Step:
-        """The step at `node`, a mapping with one member: its kind."""
+    def step(self, node: MapNode) -> Step | None:
+        """The step at `node`, a mapping with one member: its kind. None for one of the other leg, which is noted."""
         kind, body = next(iter(node.members.items()))
+        if kind in self._others:
+            due = words(("fault", "idle", *self._readers))
+            message = f"`{kind}` is no step of the {self._leg} leg, which this scenario is of; its steps are {due}."
+            self._reading.findings.add(node, message, place=node.keys[kind])
+            return None
         index = int(node.path[-1])
         line = node.place.line
         if not isinstance(body, MapNode):
@@ -80,18 +111,18 @@ class _StepReader:
             return IdleStep(line, None, seconds or 0.0)
         if kind == "fault":
             return FaultStep(line, None, self._fault(body, line, index))
-        return self._readers[kind](_Body(body, line, index, self._within(body)))
+        return self._readers[kind](StepBody(body, line, index, self._within(body)))
 
     def _within(self, node: MapNode) -> float | None:
         return duration(self._reading.findings, node, "within", most=self._reading.deadline)
 
-    def _job(self, body: _Body) -> str:
+    def _job(self, body: StepBody) -> str:
         job = body.node.members["job"]
         label = str(plain(job))
         check_job(self._reading, job, label, body.index)
         return label
 
-    def _wait(self, body: _Body) -> Step:
+    def _wait(self, body: StepBody) -> Step:
         subject, word = self._condition(body.node.members["for"], body.index)
         return WaitStep(body.line, body.within, subject, word)
 
@@ -101,12 +132,16 @@ class _StepReader:
         written = str(plain(node))
         subject, _, word = written.rpartition(".")
         head, _, rest = subject.partition(".")
-        if head == "job" and rest:
+        if head == "job" and rest and names.local_agents:
             check_job(self._reading, node, rest, index)
             conditions: tuple[str, ...] = JOB_CONDITIONS
         elif head == "fault" and rest:
             self._check_fault(node, rest, index)
             conditions = FAULT_CONDITIONS
+        elif not names.local_agents:
+            message = f"seen `{written}`; what the partner leg can wait for is `fault.<id>.fired`."
+            findings.add(node, message)
+            return subject, word
         else:
             conditions = LOCAL_AGENT_CONDITIONS
             if subject not in names.local_agents:
@@ -129,7 +164,7 @@ class _StepReader:
             message = f"fault `{name}` is waited for before steps[{faults[name]}] makes it."
             self._reading.findings.add(node, message)
 
-    def _assign(self, body: _Body) -> Step:
+    def _assign(self, body: StepBody) -> Step:
         node = body.node
         label = str(plain(node.members["job"]))
         first = self._reading.names.jobs.get(label, body.index)
@@ -152,30 +187,30 @@ class _StepReader:
             fails=text(node, "fails"),
         )
 
-    def _stream(self, body: _Body) -> Step:
+    def _stream(self, body: StepBody) -> Step:
         until = mapping(body.node, "until")
         events = whole(until, "events") if until else None
         return StreamStep(body.line, body.within, self._job(body), events)
 
-    def _result(self, body: _Body) -> Step:
+    def _result(self, body: StepBody) -> Step:
         return ResultStep(body.line, body.within, self._job(body))
 
-    def _session(self, body: _Body) -> Step:
+    def _session(self, body: StepBody) -> Step:
         return SessionStep(body.line, body.within, self._job(body))
 
-    def _cancel(self, body: _Body) -> Step:
+    def _cancel(self, body: StepBody) -> Step:
         reason = text(body.node, "reason") or CancelStep.reason
         return CancelStep(body.line, body.within, self._job(body), reason)
 
-    def _approve(self, body: _Body) -> Step:
+    def _approve(self, body: StepBody) -> Step:
         return ApproveStep(body.line, body.within, self._job(body), text(body.node, "decision") or "")
 
-    def _content(self, body: _Body) -> Step:
+    def _content(self, body: StepBody) -> Step:
         pace = duration(self._reading.findings, body.node, "pace", most=self._reading.deadline) or 0.0
         kind = text(body.node, "kind") or ""
         return ContentStep(body.line, body.within, self._job(body), kind, pace, text(body.node, "fails"))
 
-    def _inject(self, body: _Body) -> Step:
+    def _inject(self, body: StepBody) -> Step:
         agents = self._reading.names.local_agents
         to = reference(self._reading, body.node, "to", "local agent", agents)
         # No fault of the scenario can be called so: its names have no dot.
@@ -193,11 +228,14 @@ class _StepReader:
         self._check_lasts(node, kind)
         after = node if "frame" in node.members else mapping(node, "after")
         link = service = process = None
-        if "agent2" in node.members:
+        self._check_leg_of_fault(node)
+        if "partner" in node.members:
+            service = text(node, "partner")
+        elif "agent2" in node.members and reading.names.agent2s:
             service = reference(reading, node, "agent2", "agent2", reading.names.agent2s)
-        elif "local_agent" in node.members:
+        elif "local_agent" in node.members and reading.names.local_agents:
             process = reference(reading, node, "local_agent", "local agent", reading.names.local_agents)
-        elif "frame" not in node.members:
+        elif "link" in node.members:
             link = reference(reading, node, "link", "link", reading.names.links)
         fault = Fault(
             name,
@@ -213,6 +251,15 @@ class _StepReader:
             moved_to=self._moved_to(node, link),
         )
         return read_toxic_fault(reading, node, fault, self._directions) if kind in TOXIC_KINDS else fault
+
+    def _check_leg_of_fault(self, node: MapNode) -> None:
+        """Frames, agent2 and programs are of the chat leg; `partner` is of the other."""
+        chat_only = ("frame", "agent2", "local_agent", "after", "until", "move")
+        members = chat_only if self._leg == "partner" else ("partner",)
+        for member in members:
+            if member in node.members:
+                message = f"`{member}` is of no fault of the {self._leg} leg, which this scenario is of."
+                self._reading.findings.add(node.members[member], message, place=node.keys[member])
 
     def _times(self, node: MapNode) -> int | None:
         every = text(node, "nth") == EVERY

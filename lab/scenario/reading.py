@@ -32,6 +32,16 @@ class Reading:
     """The names that `figures.<name>` may have; None takes any."""
 
 
+@dataclass(frozen=True)
+class StepBody:
+    """A step's members, with the line and index of the step and its own deadline."""
+
+    node: MapNode
+    line: int
+    index: int
+    within: float | None
+
+
 def mapping(node: MapNode, name: str) -> MapNode | None:
     """The mapping that is the member `name`."""
     member = node.members.get(name)

@@ -24,7 +24,8 @@ from lab.explore.shrinking import shrink
 from lab.explore.trial import Trial, plan_of, run_quietly, targets_of, try_plan
 from lab.faults.plan import FAULT_KINDS, Acts, Fault, FrameAnchor
 from lab.run.verdict import Outcome
-from lab.scenario.model import FaultStep, Scenario, Step, WaitStep
+from lab.scenario.model import FaultStep, Scenario, WaitStep
+from lab.scenario.step import Step
 from tests.bugs.plants import Patch, all_plants, planted
 from tests.bugs.provocations import PROVOCATIONS, Provocation
 from tests.bugs.table import CATALOGUE

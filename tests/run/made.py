@@ -16,7 +16,8 @@ from lab.run.expectations import Held
 from lab.run.figures import Figures
 from lab.run.runner import RunResult
 from lab.run.verdict import Verdict, reach_verdict
-from lab.scenario.model import Agent2Spec, Expectation, GatewaySpec, LocalAgentSpec, Scenario, Step
+from lab.scenario.model import Agent2Spec, Expectation, GatewaySpec, LocalAgentSpec, Scenario
+from lab.scenario.step import Step
 
 STARTED = RunStarted(1, "made", "Made by hand", 1, "real", 1_700_000_000_000, "0.1.0", "2.3")
 

@@ -37,10 +37,10 @@ from lab.scenario.model import (
     InjectStep,
     ResultStep,
     SessionStep,
-    Step,
     StreamStep,
     WaitStep,
 )
+from lab.scenario.step import Step
 from tests.run.made import context, scenario
 
 AGENT = "local_agent"

@@ -19,6 +19,7 @@ from lab.faults.plan import FAULT_KINDS, Acts
 from lab.scenario import shape
 from lab.scenario.findings import Findings
 from lab.scenario.read_frames import CHUNKED_TYPES, CONTROL_TYPES
+from lab.scenario.read_steps import CHAT_STEPS, PARTNER_STEPS
 from lab.scenario.shape import ANNOTATIONS, KEYWORDS, resolved, scenario_schema, sound
 from lab.scenario.yaml_places import ListNode, MapNode, Node, Path, ScalarNode
 from tests.scenario.texts import FULL, ROOT
@@ -88,10 +89,13 @@ def test_fault_kinds_are_those_of_the_plan() -> None:
     assert frames == [name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.FRAME]
     services = DEFS["serviceFault"]["required"][1:]
     assert services == [name for name, kind in FAULT_KINDS.items() if kind.acts is Acts.SERVICE]
+    assert DEFS["partnerCrash"]["required"][1:] == services
 
 
 def test_steps_are_a_choice_of_all_kinds() -> None:
-    assert [option["required"][0] for option in DEFS["step"]["oneOf"]] == list(DEFS["step"]["properties"])
+    kinds = list(DEFS["step"]["properties"])
+    assert [option["required"][0] for option in DEFS["step"]["oneOf"]] == kinds
+    assert set(kinds) == {"wait", "fault", "idle", *CHAT_STEPS, *PARTNER_STEPS}
 
 
 def _contract(name: str) -> Any:

@@ -39,6 +39,12 @@ class RunContext:
         again._life = life
         return again
 
+    def apart(self) -> RunContext:
+        """The same run for parts whose wall clock is set by itself: `clock.epoch_ms` of it may be moved."""
+        other = copy.copy(self)
+        other.clock = copy.copy(self.clock)
+        return other
+
     def secret_draws(self, actor: str, purpose: str) -> Draws:
         """A sub-stream for tokens and keys: on the real clock nobody who knows the run's seed can guess it."""
         return Draws(self._secret_seed, actor, purpose)

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Protocol
 
-from lab.agent2.server import Agent2Server
 from lab.context import RunContext
 from lab.errors import MisuseError
 from lab.faults.plan import Fault
 from lab.run.holds import Hold
 
 
-class ServiceFaults:
-    """Strikes the agent2 doubles by name. Call `close` before they are closed."""
+class Mortal(Protocol):
+    """A double that can die and come back."""
 
-    def __init__(self, ctx: RunContext, agent2s: Mapping[str, Agent2Server]) -> None:
+    async def crash(self) -> None:
+        """Die as a process does."""
+
+    async def start(self) -> None:
+        """Come back where it was."""
+
+
+class ServiceFaults:
+    """Strikes doubles by name. Call `close` before they are closed."""
+
+    def __init__(self, ctx: RunContext, services: Mapping[str, Mortal]) -> None:
         self._ctx = ctx
-        self._agent2s = agent2s
+        self._services = services
         self._down: dict[str, Hold] = {}
 
     async def strike(self, fault: Fault) -> None:
@@ -26,8 +36,8 @@ class ServiceFaults:
             raise MisuseError(f"{fault.kind} is no fault of a service")
         name = fault.service or ""
         if name not in self._down:
-            agent2 = self._agent2s[name]
-            self._down[name] = Hold(self._ctx, asyncio.Lock(), agent2.crash, agent2.start)
+            service = self._services[name]
+            self._down[name] = Hold(self._ctx, asyncio.Lock(), service.crash, service.start)
         down = self._down[name]
         async with down.turn:
             await down.take(fault)

@@ -26,7 +26,7 @@ from lab.protocol.contract import contract_of
 from lab.protocol.gateway_side import GatewayPolicy
 from lab.run.aftermath import look_back
 from lab.run.agents import REFERENCE, SutChoice, how, make_sut, start_all, use_of
-from lab.run.ending import Part, close_all
+from lab.run.ending import Part, close_all, end_in_time
 from lab.run.fault_server import link_maker
 from lab.run.identity import WORKSPACE_ID, Identity, draw_identity, keys_named_in
 from lab.run.link_faults import LinkFaults
@@ -40,9 +40,6 @@ from lab.tap.frames import FrameTap
 
 ANNOUNCED_HOMES = Path("/lab/agents")
 """Where reference agents say that their homes are."""
-
-CLOSING_SECONDS = 20.0
-"""What ending the world may take before the run says that something hangs."""
 
 
 @dataclass
@@ -68,25 +65,10 @@ class World:
 
         Raises `EnvironmentFault` when a part does not end in time, and the first error of a part that cannot.
         """
-        closing = asyncio.get_running_loop().create_task(self._close(), name="end the world")
-        cancelled: asyncio.CancelledError | None = None
-        until = asyncio.get_running_loop().time() + CLOSING_SECONDS
-        while not closing.done():
-            left = until - asyncio.get_running_loop().time()
-            if left <= 0:
-                closing.cancel()
-                break
-            try:
-                await asyncio.wait((closing,), timeout=left)
-            except asyncio.CancelledError as error:
-                cancelled = error
-        if not closing.done():
-            await asyncio.wait((closing,), timeout=1)
+        try:
+            await end_in_time(self._close())
+        finally:
             shutil.rmtree(self.scratch, ignore_errors=True)
-            raise EnvironmentFault(f"a part of the run did not end within {CLOSING_SECONDS:g} s")
-        closing.result()
-        if cancelled is not None:
-            raise cancelled
 
     async def _close(self) -> None:
         """End SUTs first; a failing part does not spare the others."""

@@ -21,6 +21,7 @@ from lab.gateway.server import GatewayServer
 from lab.journal.events import ConnectionLeft, LinkOpened, ParticipantDeclared, SecretsDrawn, SutFile
 from lab.journal.writer import Journal
 from lab.protocol.contract import default_contract_folder
+from lab.run import ending
 from lab.run import world as worlds
 from lab.run.agents import SutChoice
 from lab.run.identity import WORKSPACE_ID, draw_identity
@@ -289,7 +290,7 @@ async def test_a_program_that_cannot_go_on_spares_nobody(tmp_path: Path) -> None
 
 async def test_an_agent_that_hangs_spares_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is behind it is ended once its time is over."""
-    monkeypatch.setattr(worlds, "CLOSING_SECONDS", 0.02)
+    monkeypatch.setattr(ending, "CLOSING_SECONDS", 0.02)
     ended: list[str] = []
     agent = FakePart(ended, "agent", hangs=True)
     with pytest.raises(EnvironmentFault, match=r"did not end within 0\.02 s"):
@@ -299,7 +300,7 @@ async def test_an_agent_that_hangs_spares_nobody(tmp_path: Path, monkeypatch: py
 
 async def test_a_part_that_hangs_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After its time, and the folder is gone all the same."""
-    monkeypatch.setattr(worlds, "CLOSING_SECONDS", 0.02)
+    monkeypatch.setattr(ending, "CLOSING_SECONDS", 0.02)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     world = world_of(context(), {"a": FakePart([], "a", hangs=True)}, scratch)

@@ -47,13 +47,14 @@ class PartnerApiSpec:
 
 @dataclass(frozen=True)
 class MisbehaviourSpec:
-    """What the store does wrong: `do`, for the `nth` request (None: each) of `method`, and of `tool` if any."""
+    """What the store does wrong: `do`, for the `nth` request (None: each) of `method` and `tool`, None for any."""
 
     do: str
-    method: str = "tools/call"
+    method: str | None = None
     tool: str | None = None
     nth: int | None = None
     seconds: float | None = None
+    status: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class StoreSpec:
     """The store double. `answers` json or sse; `refusal` is how a call without a right grant is refused."""
 
     answers: str = "json"
-    refusal: str = "http-403"
+    refusal: str = "http"
     misbehave: tuple[MisbehaviourSpec, ...] = ()
     line: int = 0
 

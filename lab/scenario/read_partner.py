@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from lab.errors import UsageError
 from lab.scenario.findings import words
 from lab.scenario.names import AGENT2, GATEWAY, LOCAL_AGENT
 from lab.scenario.partner_model import (
@@ -20,6 +23,7 @@ from lab.scenario.partner_model import (
 from lab.scenario.partner_names import ISSUER, PARTNER_API, STORE, is_partner_leg
 from lab.scenario.reading import Reading, duration, entries, mapping, project_file, text, texts, whole
 from lab.scenario.yaml_places import MapNode, ScalarNode, plain
+from lab.store.misbehaviour import Misbehaviour, Wrong
 
 LEAST_TTL, MOST_TTL = 1.0, 1800.0
 """GR-011: how long a grant may live, in seconds."""
@@ -49,10 +53,20 @@ def _misbehaviour(reading: Reading, node: MapNode) -> MisbehaviourSpec:
     if (do == "slow") != (seconds is not None):
         message = "`slow` needs `for`: how long it takes." if seconds is None else f"`for` has no meaning for `{do}`."
         reading.findings.add(node, message)
-    method = text(node, "method") or MisbehaviourSpec.method
-    if method != MisbehaviourSpec.method and "tool" in node.members:
-        reading.findings.add(node.members["tool"], f"`tool` has no meaning for `{method}`.")
-    return MisbehaviourSpec(do, method, text(node, "tool"), whole(node, "nth"), seconds)
+    spec = MisbehaviourSpec(do, text(node, "method"), text(node, "tool"), whole(node, "nth"), seconds)
+    spec = replace(spec, status=whole(node, "status"))
+    try:
+        misbehaviour_of(spec)
+    except UsageError as error:
+        reading.findings.add(node, f"{str(error).partition(': ')[2]}.")
+    return spec
+
+
+def misbehaviour_of(spec: MisbehaviourSpec) -> Misbehaviour:
+    """The store's rule for what a scenario says. Raises `UsageError` for one that cannot be."""
+    given = {"seconds": spec.seconds, "status": spec.status}
+    more: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return Misbehaviour(Wrong(spec.do), method=spec.method, tool=spec.tool, nth=spec.nth, **more)
 
 
 def _api(reading: Reading, root: MapNode) -> PartnerApiSpec:

@@ -30,10 +30,10 @@ partner_api:
   status_after_error: true
 store:
   answers: sse
-  refusal: is-error
+  refusal: result
   misbehave:
     - { tool: catalog_get, nth: 2, do: slow, for: 300ms }
-    - { method: tools/list, do: http-500 }
+    - { method: tools/list, do: http-status, status: 503 }
 issuer: { ttl: 1m }
 links: { partner_api: {}, front: { to: issuer, delay: 20ms }, store: {} }
 steps:

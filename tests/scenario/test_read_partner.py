@@ -46,7 +46,7 @@ def test_participants(tmp_path: Path) -> None:
     }
     assert store.misbehave == (
         MisbehaviourSpec("slow", tool="catalog_get", nth=2, seconds=0.3),
-        MisbehaviourSpec("http-500", method="tools/list"),
+        MisbehaviourSpec("http-status", method="tools/list", status=503),
     )
     assert issuer.ttl == 60.0
     assert scenario.links["front"] == LinkSpec("front", "issuer", delay=0.02, line=23)
@@ -127,6 +127,8 @@ API = "partner_api: {}"
         (API, "issuer: { ttl: 2h }", "due 1 to 1800 s"),
         (API, "store: { misbehave: [ { do: slow } ] }", "`slow` needs `for`"),
         (API, "store: { misbehave: [ { do: reset, for: 1s } ] }", "no meaning for `reset`"),
+        (API, "store: { misbehave: [ { do: reset, tool: x, method: ping } ] }", "goes with the method tools/call"),
+        (API, "store: { misbehave: [ { do: http-status, status: 450 } ] }", "`status` is one of 401"),
         (API, "partner_api: { agents: { a: { team: x } } }", "no team is called `x`"),
         (API, "partner_api: { agents: { a: { script: x.yaml } } }", "there is no file `x.yaml`"),
         (

@@ -22,6 +22,8 @@ from lab.scenario.read_frames import CHUNKED_TYPES, CONTROL_TYPES
 from lab.scenario.read_steps import CHAT_STEPS, PARTNER_STEPS
 from lab.scenario.shape import ANNOTATIONS, KEYWORDS, resolved, scenario_schema, sound
 from lab.scenario.yaml_places import ListNode, MapNode, Node, Path, ScalarNode
+from lab.store.misbehaviour import Wrong
+from lab.store.settings import Refusing
 from tests.scenario.texts import FULL, ROOT
 
 SCHEMA = scenario_schema()
@@ -107,6 +109,8 @@ def _payload(name: str) -> Any:
 
 
 def test_words_are_those_of_the_contract() -> None:
+    assert DEFS["misdeed"]["enum"] == [str(wrong) for wrong in Wrong]
+    assert DEFS["store"]["properties"]["refusal"]["enum"] == [str(way) for way in Refusing]
     limits = DEFS["gateway"]["properties"]["limits"]["properties"]
     assert list(limits) == list(_payload("ready")["limits"]["properties"])
     assert DEFS["contentKind"]["enum"] == _contract("defs")["$defs"]["contentKind"]["enum"]

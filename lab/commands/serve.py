@@ -5,46 +5,21 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import secrets
-import shlex
 import sys
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import click
 
-from lab.clock import Clock
-from lab.commands.real_loop import run_real
+from lab.commands.serve_partner import partner, store
+from lab.commands.serving import JOURNAL, PORT, serve_until_stopped, show_environment
 from lab.context import RunContext
 from lab.draws import Draws
 from lab.errors import EnvironmentFault, ExitStatus, LabError, UsageError
-from lab.journal.events import (
-    Agent2Job,
-    Agent2Request,
-    Defect,
-    Frame,
-    SessionChanged,
-    SocketClosed,
-    SocketOpened,
-    SocketRefused,
-)
-from lab.journal.writer import Entry, Journal
-from lab.run.defects import catch_loop_errors
-from lab.run.ending import Part, close_all
-from lab.run.interrupts import SIGNALS
+from lab.run.ending import Part
 
 AGENT_NAME = "local_agent"
-
-
-Start = Callable[[RunContext], Awaitable[Sequence[Part]]]
-
-PORT = click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1; 0 takes a free one.")
-JOURNAL = click.option(
-    "--journal", type=click.Path(path_type=Path, dir_okay=False), help="Write the journal to this file (0600)."
-)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -87,7 +62,7 @@ def gateway(port: int, tenant_mode: str, revision: str, control_port: int, journ
             await server.close()
             raise
         click.echo(f"gateway double at ws://{host}:{bound}/agent; a Local Agent needs")
-        _show_environment(
+        show_environment(
             {
                 "LAB_GATEWAY_WS_URL": f"ws://{host}:{bound}/agent",
                 "LAB_GATEWAY_TOKEN": agent.gateway_token,
@@ -106,7 +81,7 @@ def gateway(port: int, tenant_mode: str, revision: str, control_port: int, journ
         sys.stdout.flush()
         return [control, server]
 
-    return _serve(start, journal)
+    return serve_until_stopped(start, journal)
 
 
 @serve.command()
@@ -134,10 +109,10 @@ def agent2(port: int, kinds: str, scripts: tuple[str, ...], journal: Path | None
         server = Agent2Server(ctx, "agent2", engine, token, port=port)
         await server.start()
         click.echo(f"agent2 double at {server.url}/local/v1; a Local Agent needs")
-        _show_environment({"LAB_AGENT2_URL": server.url, "LAB_AGENT2_TOKEN": token}, [])
+        show_environment({"LAB_AGENT2_URL": server.url, "LAB_AGENT2_TOKEN": token}, [])
         return [server]
 
-    return _serve(start, journal)
+    return serve_until_stopped(start, journal)
 
 
 @serve.command("local-agent")
@@ -159,7 +134,7 @@ def local_agent(journal: Path | None) -> ExitStatus:
         await agent.start()
         return [agent]
 
-    return _serve(start, journal, on_asyncio=True)
+    return serve_until_stopped(start, journal, on_asyncio=True)
 
 
 @serve.command()
@@ -202,7 +177,7 @@ def faults(host: str, port: int, config: Path | None, seed: int | None, metrics:
         sys.stdout.flush()
         return [server, engine]
 
-    return _serve(start, None, on_asyncio=True)
+    return serve_until_stopped(start, None, on_asyncio=True)
 
 
 def _kinds(text: str) -> tuple[str, ...]:
@@ -233,72 +208,5 @@ def _key_text(key_id: str, raw: bytes) -> str:
     return f"{key_id}={base64.b64encode(raw).decode()}"
 
 
-def _show_environment(values: Mapping[str, str], all_names: Sequence[str]) -> None:
-    for name, value in values.items():
-        click.echo(f"export {name}={shlex.quote(value)}")
-    left = [name for name in all_names if name not in values]
-    if left:
-        click.echo(f"# and {', '.join(left)} of its own or of `lab serve agent2`")
-    sys.stdout.flush()
-
-
-def _serve(start: Start, journal: Path | None, *, on_asyncio: bool = False) -> ExitStatus:
-    return run_real(_until_stopped(start, journal), on_asyncio=on_asyncio)
-
-
-async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
-    loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, stopped.set)
-    clock = Clock(loop.time, time.time_ns() // 1_000_000)
-    try:
-        journal = Journal(clock.now, path, keep=False)
-    except OSError as error:
-        raise EnvironmentFault(f"--journal {path}: {error.strerror}. Name a file that can be written.") from error
-    # Nobody repeats a server's life by its seed, so its ids are nobody's to guess.
-    ctx = RunContext(secrets.randbits(63), clock, journal, secret_seed=secrets.randbits(128))
-    journal.listen(_tell)
-    catch_loop_errors(ctx)
-    parts = await start(ctx)
-    try:
-        await stopped.wait()
-    finally:
-        for failure in await close_all(parts):
-            ctx.fail(failure)
-        journal.close()
-    if ctx.defects:
-        raise EnvironmentFault(f"a defect of the lab: {type(ctx.defects[0]).__name__}")
-    return ExitStatus.HELD
-
-
-def _tell(entry: Entry) -> None:
-    """A line for what a person at the terminal wants to see; never content."""
-    words = _words(entry.event)
-    if words:
-        # Whoever read it may have gone; the double goes on.
-        with suppress(OSError):
-            click.echo(f"{entry.t:9.3f}  {words}", err=True)
-
-
-def _words(event: object) -> str:
-    match event:
-        case SocketOpened():
-            return f"socket {event.conn} opened"
-        case SocketRefused():
-            return f"socket refused: HTTP {event.status}, {event.reason}"
-        case SocketClosed():
-            return f"socket {event.conn} closed: {event.code} by {event.by}"
-        case SessionChanged():
-            return f"session {event.state} on {event.conn}"
-        case Frame():
-            arrow = "->" if event.direction == "la-to-cp" else "<-"
-            return f"{arrow} {event.type or 'no frame'} seq {event.seq if event.seq is not None else '?'}"
-        case Agent2Request():
-            return f"{event.method} {event.route} {event.status}"
-        case Agent2Job():
-            return f"job {event.job_id} {event.state}"
-        case Defect():
-            return f"a defect of the lab: {event.error}"
-        case _:
-            return ""
+serve.add_command(store)
+serve.add_command(partner)

@@ -12,7 +12,6 @@ from rich.text import Text
 
 from lab.journal.events import StepEnded, StepStarted
 from lab.journal.writer import Entry, Journal
-from lab.report.event_words import LEGEND
 from lab.report.moments import Moment, Moments
 from lab.report.words import HEADS, MEANINGS, details, figures_line, grouped, headline, laws_line, notice_line
 from lab.run.folder import latest
@@ -111,7 +110,7 @@ class ConsoleReport:
             # One law's frames once, and those of the same entries once for all laws.
             new = finding.head not in told and finding.entries not in told.values()
             told.setdefault(finding.head, finding.entries)
-            self._finding(finding, str(result.scenario.file), moments.around(finding) if new else ())
+            self._finding(finding, str(result.scenario.file), moments, moments.around(finding) if new else ())
             if len(group) > 1:
                 self._print(Text(f"      … and {len(group) - 1} more of {group[0].head}", style="dim"))
         hidden = len(groups) - FINDINGS_SHOWN
@@ -121,7 +120,7 @@ class ConsoleReport:
             self._print(Text("NOTE  ", style="bold yellow").append(notice_line(notice), style="default"))
         self._last_line(result)
 
-    def _finding(self, finding: Finding, scenario_file: str, around: Sequence[Moment]) -> None:
+    def _finding(self, finding: Finding, scenario_file: str, moments: Moments, around: Sequence[Moment]) -> None:
         line = Text(f"{HEADS[finding.outcome]:<5} ", style=STYLES.get(finding.outcome, "bold yellow"))
         line.append(headline(finding), style="default")
         self._print(line)
@@ -130,7 +129,7 @@ class ConsoleReport:
             row.append(text.strip().replace("\n", f"\n{' ' * 13}"), style="default")
             self._print(row)
         if around:
-            self._print(Text(f"      frames {LEGEND}", style="dim"))
+            self._print(Text(f"      {moments.legend}", style="dim"))
         for moment in around:
             self._print(Text(f"      {moment.line()}", style="default" if moment.own else "dim"))
 

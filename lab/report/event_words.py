@@ -30,9 +30,11 @@ from lab.journal.events import (
     Undelivered,
 )
 from lab.report.numbers import plural
+from lab.report.partner_words import partner_words
 
 ARROWS = {"la-to-cp": "→", "cp-to-la": "←"}
-LEGEND = "→ from the agent   ← from the gateway   ▸ what the finding names"
+LEGEND = "frames → from the agent   ← from the gateway   ▸ what the finding names"
+PARTNER_LEGEND = "around it   ▸ what the finding names"
 MESSAGE_ID_SHOWN = 8
 """Characters of a msgId that tell two messages of a run apart."""
 
@@ -56,7 +58,11 @@ def words_of(event: Event, first: int | None = None) -> Words:
     """The words for an event, its kind where there are none. `first` is the entry that a frame repeats."""
     if isinstance(event, Frame):
         return _frame(event, first)
-    return _at_agent2(event) or _on_the_wire(event) or _of_the_run(event) or Words(event.kind)
+    words = _at_agent2(event) or _on_the_wire(event) or _of_the_run(event)
+    if words is None:
+        partner = partner_words(event)
+        words = Words(event.kind) if partner is None else Words(*partner)
+    return words
 
 
 def _on_the_wire(event: Event) -> Words | None:

@@ -19,8 +19,9 @@ from lab.journal.events import (
     Undelivered,
 )
 from lab.journal.writer import Entry
-from lab.report.event_words import Words, words_of
+from lab.report.event_words import LEGEND, PARTNER_LEGEND, Words, words_of
 from lab.report.numbers import plural
+from lab.report.partner_words import LISTED
 from lab.run.verdict import Finding
 
 BEFORE, AFTER = 3, 2
@@ -33,7 +34,9 @@ CHANGES_SHOWN = 4
 """Changes of links and sockets between the first and the last entry: the last ones."""
 
 _OF_GATEWAY = (Frame, TextMessage, SocketOpened, SocketClosed, BodyAnswered, SessionChanged, Undelivered)
-_LISTED = (Frame, TextMessage, SocketOpened, SocketClosed)
+_LISTED = (Frame, TextMessage, SocketOpened, SocketClosed, *LISTED)
+PARTNER = "the partner leg"
+"""In the place of an agent, where there is none."""
 _CHANGES = (LinkChanged, SocketOpened, SocketClosed)
 
 
@@ -75,7 +78,9 @@ class Moments:
                 self._labels[event.job_id] = event.label
             if isinstance(event, SocketOpened):
                 self._agents[event.conn] = event.agent
-            if isinstance(event, _LISTED):
+            if isinstance(event, LISTED):
+                self._by_agent.setdefault(PARTNER, []).append(entry)
+            elif isinstance(event, _LISTED):
                 self._by_agent.setdefault(self._agents.get(event.conn, event.conn), []).append(entry)
             if isinstance(event, _CHANGES):
                 self._changes.append(entry)
@@ -85,6 +90,11 @@ class Moments:
                     first = seen.setdefault((event.direction, event.msg_id), entry.n)
                     if first != entry.n:
                         self._first[entry.n] = first
+
+    @property
+    def legend(self) -> str:
+        """What the marks of a moment's line mean."""
+        return PARTNER_LEGEND if PARTNER in self._by_agent else LEGEND
 
     def words(self, entry: Entry) -> Words:
         """An entry in words, with what only the rest of the journal knows: its job, and the frame that it repeats."""
@@ -118,6 +128,8 @@ class Moments:
     def _agent(self, n: int) -> str:
         """Whose connection an entry is on; else that of the last frame before it, of its job where it has one."""
         event = self._entries[n].event
+        if PARTNER in self._by_agent:
+            return PARTNER
         if isinstance(event, _OF_GATEWAY):
             return self._agents.get(event.conn, event.conn)
         before = [entry.event for entry in self._frames if entry.n < n and isinstance(entry.event, Frame)]
@@ -134,7 +146,9 @@ class Moments:
             if place:
                 left = sum(chosen[place - 1] < other.n < n for other in listed)
                 if left:
-                    yield Moment(None, entry.t, plural(left, "more frame"))
+                    yield Moment(
+                        None, entry.t, f"{left} more" if PARTNER in self._by_agent else plural(left, "more frame")
+                    )
             words = self.words(entry)
             yield Moment(n, entry.t, words.text, words.note, n in own)
 

@@ -87,8 +87,17 @@ def laws_line(verdict: Verdict) -> str:
     return "laws: " + " · ".join(text.format(number) for number, text in parts if number)
 
 
+def _partner_line(figures: Figures) -> str:
+    again = f" ({figures.call_retries} again)" if figures.call_retries else ""
+    events, streams = plural(figures.events, "event"), plural(figures.streams, "stream")
+    parts = [f"{plural(figures.calls, 'call')}{again}", f"{events} in {streams}"]
+    return " · ".join((*parts, plural(figures.store_executed, "tool run")))
+
+
 def figures_line(figures: Figures) -> str:
     """The numbers of a run in a line."""
+    if figures.calls:
+        return _partner_line(figures)
     parts = [plural(figures.frames, "frame")]
     if figures.pages:
         events, pages = (plural(*one) for one in ((figures.events, "event"), (figures.pages, "page")))

@@ -164,7 +164,7 @@ def test_the_frames_around_a_finding() -> None:
     """Below its details; those of the finding are marked."""
     text = told(Finding(Outcome.FAIL, "some-law", "The promise.", entries=(4,), requirements=("SQ-001",)))
     lines = text.splitlines()
-    at = lines.index(f"      frames {LEGEND}")
+    at = lines.index(f"      {LEGEND}")
     assert lines[at - 1] == "      where  journal 4"
     assert [("▸" in line, line.split("seq ")[1].split(" ")[0]) for line in lines[at + 1 : at + 7]] == [
         (False, "2"),

@@ -34,7 +34,7 @@ CHANGES_SHOWN = 4
 """Changes of links and sockets between the first and the last entry: the last ones."""
 
 _OF_GATEWAY = (Frame, TextMessage, SocketOpened, SocketClosed, BodyAnswered, SessionChanged, Undelivered)
-_LISTED = (Frame, TextMessage, SocketOpened, SocketClosed, *LISTED)
+_LISTED = (Frame, TextMessage, SocketOpened, SocketClosed)
 PARTNER = "the partner leg"
 """In the place of an agent, where there is none."""
 _CHANGES = (LinkChanged, SocketOpened, SocketClosed)

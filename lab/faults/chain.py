@@ -23,6 +23,8 @@ class _Place:
     toxic: str
     stage: Stage[Any]
     active: bool
+    touched: bool = False
+    """Whether it has touched a byte or the connection."""
 
 
 class Chain:
@@ -30,6 +32,7 @@ class Chain:
 
     def __init__(self) -> None:
         self._places: list[_Place] = []
+        self._news: list[str] = []
 
     @property
     def is_empty(self) -> bool:
@@ -51,6 +54,14 @@ class Chain:
         """The toxics that strike the connection, in order."""
         return tuple(place.toxic for place in self._places if place.active)
 
+    def touched(self) -> tuple[str, ...]:
+        """The toxics that have touched a byte or the connection for the first time since this was asked last.
+
+        One that only bides its moment touches nothing before that; and an end that passes as it came is not touched.
+        """
+        news, self._news = tuple(self._news), []
+        return news
+
     def feed(self, item: Item, now: float) -> list[Item]:
         """The next item from the source."""
         if isinstance(item, End) or len(item) <= CHUNK_BYTES:
@@ -63,13 +74,14 @@ class Chain:
         passed: list[Item] = []
         for index, place in enumerate(self._places):
             if place.stage.due is not None and place.stage.due <= now:
-                passed += self._through(index + 1, place.stage.wake(now), now)
+                passed += self._through(index + 1, self._acting(place, place.stage.wake(now)), now)
         return passed
 
     def add(self, toxic: str, stage: Stage[Any], now: float, *, active: bool) -> list[Item]:
         """Put a stage behind the others."""
-        self._places.append(_Place(toxic, stage, active))
-        return stage.start(now) if active else []
+        place = _Place(toxic, stage, active)
+        self._places.append(place)
+        return self._acting(place, stage.start(now)) if active else []
 
     def update(self, toxic: str, attributes: Attributes, now: float, *, active: bool) -> list[Item]:
         """Give a toxic's stage other attributes, and the outcome of a new roll of its toxicity."""
@@ -78,10 +90,10 @@ class Chain:
         stage, was_active = place.stage, place.active
         stage.set_attributes(attributes)
         place.active = active
-        if was_active:
-            passed = stage.adapt(now) if active else stage.release(now)
+        if active:
+            passed = self._acting(place, stage.adapt(now) if was_active else stage.start(now))
         else:
-            passed = stage.start(now) if active else []
+            passed = stage.release(now) if was_active else []
         return self._through(index + 1, passed, now)
 
     def remove(self, toxic: str, now: float) -> list[Item]:
@@ -93,8 +105,24 @@ class Chain:
     def _through(self, index: int, items: list[Item], now: float) -> list[Item]:
         for place in self._places[index:]:
             if place.active:
-                items = [passed for item in items for passed in place.stage.feed(item, now)]
+                items = [passed for item in items for passed in self._fed(place, item, now)]
         return items
+
+    def _fed(self, place: _Place, item: Item, now: float) -> list[Item]:
+        passed = place.stage.feed(item, now)
+        if not place.touched and (passed != [item] or not (place.stage.bides or isinstance(item, End))):
+            self._touch(place)
+        return passed
+
+    def _acting(self, place: _Place, items: list[Item]) -> list[Item]:
+        """What a stage gives by itself."""
+        if items and not place.touched:
+            self._touch(place)
+        return items
+
+    def _touch(self, place: _Place) -> None:
+        place.touched = True
+        self._news.append(place.toxic)
 
     def _index(self, toxic: str) -> int:
         return next(index for index, place in enumerate(self._places) if place.toxic == toxic)

@@ -49,10 +49,11 @@ class LinkConnectionState:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What a connection tells its proxy: it ended by itself, and how; nothing of it is left."""
+    """What a connection tells its proxy: it ended by itself, and how; nothing of it is left; a toxic touches it."""
 
     ended: Callable[[Connection, str], None]
     gone: Callable[[Connection], None]
+    touched: Callable[[str], None]
 
 
 class Connection:
@@ -75,9 +76,9 @@ class Connection:
         self._ends_passed = 0
         self.id = connection_id
         self.live = True
-        self.doorway = Doorway(loop, lambda: self._end_by_toxic(End.CLOSE))
-        self.up = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.upstream, end))
-        self.down = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.client, end))
+        self.doorway = Doorway(loop, lambda: self._end_by_toxic(End.CLOSE), hooks.touched)
+        self.up = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.upstream, end), hooks.touched)
+        self.down = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.client, end), hooks.touched)
         self.client = Side(loop, self, inbound=self.up, outbound=self.down, high_water=high_water)
         self.upstream = Side(loop, self, inbound=self.down, outbound=self.up, high_water=high_water)
 

@@ -12,11 +12,15 @@ class Doorway:
     """The doors between a connection's accept and its upstream. Their times count from the accept and add up.
 
     Where one of them drops, its time alone counts: `drop` is called then, and the upstream is never asked.
+    `on_touch` is told of each toxic whose door is put before the connection.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, drop: Callable[[], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, drop: Callable[[], None], on_touch: Callable[[str], None]
+    ) -> None:
         self._loop = loop
         self._drop = drop
+        self._on_touch = on_touch
         self._since = loop.time()
         self._doors: dict[str, Door] = {}
         self._waiting: asyncio.Future[None] | None = None
@@ -37,6 +41,8 @@ class Doorway:
         """Put a toxic's door in, or another in its place; nothing changes behind the doors."""
         if not self._is_behind:
             self._doors[toxic] = door
+            if door.seconds or door.drops:
+                self._on_touch(toxic)
             self._look()
 
     def take(self, toxic: str) -> None:

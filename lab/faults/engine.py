@@ -48,7 +48,7 @@ class Engine:
             raise ProxyNotFound(name) from None
 
     async def create(self, spec: ProxySpec, toxics: Sequence[ToxicSpec] = ()) -> Proxy:
-        """A new proxy with its toxics, in one step; it listens unless it is not enabled.
+        """A new proxy with its toxics, in one step. It listens unless it is not enabled; then `listen` may be any text.
 
         Raises `ProxyExists`, `ListenFailed`, `BadToxic`, `ToxicExists`; there is no new proxy then.
         """
@@ -85,7 +85,8 @@ class Engine:
         """Have these proxies. One with the same listen and upstream is left untouched, its toxics and `enabled` too.
 
         One that differs is replaced and loses its toxics; port 0 always differs. Others stay. Raises
-        `PopulateFailed` at the first that cannot listen; those before it stand.
+        `PopulateFailed` at the first that cannot listen; those before it stand, and the one that it was to replace
+        goes on as it was, with its toxics and connections.
         """
         done: list[Proxy] = []
         for spec in specs:
@@ -119,12 +120,14 @@ class Engine:
             return await self.create(spec)
         if there.is_led(spec.listen, spec.upstream):
             return there
-        del self._proxies[spec.name]
+        proxy = self._new(spec)
+        if spec.enabled:
+            with there.giving_way():
+                proxy.enable()
+        self._proxies[spec.name] = proxy
         there.end()
-        try:
-            return await self.create(spec)
-        finally:
-            await there.gone()
+        await there.gone()
+        return proxy
 
     def _new(self, spec: ProxySpec) -> Proxy:
         return Proxy(self._loop, self._draws, spec, high_water=self._high_water, loopback_only=self._loopback_only)

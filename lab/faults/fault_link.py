@@ -38,11 +38,15 @@ class FaultLink(Protocol):
     async def heal(self) -> None:
         """Accept connects again, and add no delay. Raises `EnvironmentFault` where that cannot be."""
 
-    def set_delay(self, seconds: float) -> None:
-        """Hold bytes back for so long, each way; 0 ends it."""
+    def set_delay(self, seconds: float, touched: Callable[[], None] | None = None) -> None:
+        """Hold bytes back for so long, each way; 0 ends it. `touched` is called when it holds something back."""
 
-    def add_toxic(self, spec: ToxicSpec) -> object:
-        """Put a toxic behind those of its stream. It has a name that no other toxic of the link has."""
+    def add_toxic(self, spec: ToxicSpec, touched: Callable[[], None] | None = None) -> object:
+        """Put a toxic behind those of its stream. It has a name that no other toxic of the link has.
+
+        `touched` is called when it touches a byte or a connection; by a link whose server does not tell, once the
+        toxic stands.
+        """
 
     def remove_toxic(self, name: str) -> None:
         """Take a toxic out."""

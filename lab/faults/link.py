@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from lab.context import RunContext
-from lab.errors import EnvironmentFault, MisuseError
+from lab.errors import EnvironmentFault, MisuseError, UsageError
 from lab.faults.address import to_text
 from lab.faults.connection import Connection, Direction, LinkConnectionState
 from lab.faults.proxy import Proxy
@@ -54,6 +54,9 @@ class Link:
         self._ctx = ctx
         self._delay = _checked_delay(delay)
         self._open = False
+        self._on_delayed: Callable[[], None] | None = None
+        self._on_touched: dict[str, Callable[[], None]] = {}
+        """By toxic; each is called once."""
         self._cause: int | None = None
         """The entry of the change that is being made: what ends connections meanwhile."""
         self._proxy = Proxy(
@@ -62,7 +65,7 @@ class Link:
             ProxySpec(name, to_text((host, port)), to_text(upstream)),
             high_water=high_water,
             loopback_only=False,
-            delay=lambda: self._delay,
+            delay=self._held_back,
             observer=self,
         )
 
@@ -124,12 +127,14 @@ class Link:
         with self._caused(LinkChanged(self.name, "moved", self._delay)):
             self._proxy.lead_to(to_text(upstream))
 
-    def set_delay(self, seconds: float) -> None:
+    def set_delay(self, seconds: float, touched: Callable[[], None] | None = None) -> None:
         """Forward bytes and FINs that arrive from now on `seconds` late, each way, in order; 0 ends it.
 
-        What is held already keeps its time, and what comes behind it waits for it.
+        What is held already keeps its time, and what comes behind it waits for it. `touched` is called once, before
+        the first that is held back.
         """
         self._check_open()
+        self._on_delayed = touched
         if _checked_delay(seconds) != self._delay:
             self._delay = seconds
             self._record(LinkChanged(self.name, "delayed", seconds))
@@ -143,7 +148,7 @@ class Link:
         if self._proxy.enabled and not self._delay:
             return
         self._listen()
-        self._delay = 0.0
+        self._delay, self._on_delayed = 0.0, None
         self._record(LinkChanged(self.name, "healed"))
 
     async def settled(self) -> None:
@@ -162,11 +167,19 @@ class Link:
         """The live connections with the toxics that touch each, oldest first."""
         return self._proxy.connections()
 
-    def add_toxic(self, spec: ToxicSpec) -> Toxic:
-        """See `Proxy.add_toxic`."""
+    def add_toxic(self, spec: ToxicSpec, touched: Callable[[], None] | None = None) -> Toxic:
+        """See `Proxy.add_toxic`. `touched`, for one with a name, is called once, when it first touches something."""
         self._check_open()
         with self._caused():
-            return self._proxy.add_toxic(spec)
+            if touched is None or spec.name is None:
+                return self._proxy.add_toxic(spec)
+            # Before it stands, since it may act at once.
+            self._on_touched[spec.name] = touched
+            try:
+                return self._proxy.add_toxic(spec)
+            except UsageError:
+                del self._on_touched[spec.name]
+                raise
 
     def update_toxic(self, name: str, attributes: Mapping[str, object] | None, toxicity: float | None) -> Toxic:
         """See `Proxy.update_toxic`."""
@@ -178,6 +191,7 @@ class Link:
         """See `Proxy.remove_toxic`."""
         self._check_open()
         with self._caused():
+            self._on_touched.pop(name, None)
             self._proxy.remove_toxic(name)
 
     def cut_at(self, upstream_side_port: int, direction: Direction, offset: int, then: Callable[[], None]) -> None:
@@ -209,6 +223,19 @@ class Link:
         held = most_held(toxic.type, toxic.attributes)
         changed = LinkChanged(self.name, f"toxic-{change}", self._delay, toxic.name, toxic.type, held)
         self._cause = self._record(changed).n
+
+    def touches(self, toxic: str) -> None:
+        """See `Observer`."""
+        told = self._on_touched.pop(toxic, None)
+        if told is not None:
+            told()
+
+    def _held_back(self) -> float:
+        """The delay, asked for what is about to be held back by it."""
+        if self._delay and self._on_delayed is not None:
+            told, self._on_delayed = self._on_delayed, None
+            told()
+        return self._delay
 
     def _listen(self) -> None:
         try:

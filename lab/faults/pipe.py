@@ -37,7 +37,11 @@ class _Watch:
 
 
 class Pipe:
-    """Forwards what `feed` and `finish` give it, in order. `on_end` is told when an end's turn has come."""
+    """Forwards what `feed` and `finish` give it, in order.
+
+    `on_end` is told when an end's turn has come, `on_touch` when a toxic touches something for the first time, before
+    anything comes of it.
+    """
 
     def __init__(
         self,
@@ -45,11 +49,13 @@ class Pipe:
         delay: Callable[[], float],
         high_water: int,
         on_end: Callable[[End], None],
+        on_touch: Callable[[str], None],
     ) -> None:
         self._loop = loop
         self._delay = delay
         self._high_water = high_water
         self._on_end = on_end
+        self._on_touch = on_touch
         self._source: asyncio.Transport | None = None
         self._sink: asyncio.Transport | None = None
         self._chain: Chain | None = None
@@ -170,6 +176,8 @@ class Pipe:
         """Forward what came out of the chain. A watch may change the chain meanwhile: what it frees comes behind."""
         is_under_way = bool(self._out)
         self._out += items
+        for toxic in self._chain.touched() if self._chain is not None else ():
+            self._on_touch(toxic)
         if not is_under_way:
             while self._out:
                 try:

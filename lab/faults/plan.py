@@ -52,6 +52,8 @@ class FaultKind:
     """Whether it strikes frames that bear a signature alone."""
     masked: bool = True
     """Whether a caller sees nothing of it while every promise is kept; only for what strikes the way to a gateway."""
+    touches: bool = False
+    """Whether it has fired only once it touched a byte or a connection, which may be later than it struck, or never."""
     forgets: bool = False
     """Whether jobs that run may never be heard of again."""
     drawn: bool = True
@@ -68,12 +70,15 @@ _KINDS = (
         # (RS-008).
         durations=(0.1, 1.0, 3.0, 12.0, 40.0, 75.0, 100.0, 150.0),
     ),
-    FaultKind("reset", Acts.LINK, "reset every live connection (RST); new ones are accepted", lasting=False),
+    FaultKind(
+        "reset", Acts.LINK, "reset every live connection (RST); new ones are accepted", lasting=False, touches=True
+    ),
     FaultKind(
         "delay",
         Acts.LINK,
         "hold all bytes back for a time, in each direction",
         lasting=True,
+        touches=True,
         durations=(1.0, 5.0, 20.0),
         delays=(0.05, 0.4, 2.0),
     ),
@@ -90,6 +95,7 @@ _KINDS = (
         Acts.LINK,
         "spoil what flows with toxics",
         lasting=True,
+        touches=True,
         # Below the 10 s without ready (HS-020) behind which an agent rightly speaks v1 for ten minutes, without jobs.
         durations=(0.5, 3.0, 8.0),
         toxics=drawn_toxics(),
@@ -99,6 +105,7 @@ _KINDS = (
         Acts.LINK,
         "spoil what flows as a named weather does",
         lasting=True,
+        touches=True,
         # Weather is made of toxics, and those are drawn.
         drawn=False,
     ),

@@ -6,7 +6,8 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Protocol
 
 from lab.draws import Draws
@@ -30,6 +31,9 @@ class Observer(Protocol):
     def changing(self, change: str, toxic: Toxic) -> None:
         """A toxic was `added`, `updated` or `removed`, and acts so on connections next."""
 
+    def touches(self, toxic: str) -> None:
+        """A toxic touches a byte of a connection, or the connection itself; told once for each connection at least."""
+
 
 class Unobserved:
     """Tells nobody."""
@@ -43,12 +47,15 @@ class Unobserved:
     def changing(self, change: str, toxic: Toxic) -> None:
         """Nothing."""
 
+    def touches(self, toxic: str) -> None:
+        """Nothing."""
+
 
 class Proxy:
     """Passes each connection to its upstream, through the toxics of each stream in the order they were added.
 
-    It does not listen before `enable`; a `listen` that cannot be raises `ListenFailed` at once. `delay` tells how many
-    seconds each direction is held back beside toxics.
+    It does not listen before `enable`; a `listen` that cannot be raises `ListenFailed` at once where the specification
+    is enabled, and at `enable` otherwise. `delay` tells how many seconds each direction is held back beside toxics.
     """
 
     def __init__(
@@ -69,7 +76,9 @@ class Proxy:
         self._delay = delay
         self._observer = observer or Unobserved()
         self._upstream = spec.upstream
-        self._listener = self._new_listener(spec.listen)
+        self._listen = spec.listen
+        self._listener = self._listener_for(spec.listen, needed=spec.enabled)
+        """None while it is disabled and its `listen` is one that cannot be."""
         self._toxics = ToxicSet(spec.name, draws, self._observer.changing)
         self._count = 0
         self._connections: dict[str, Connection] = {}
@@ -80,13 +89,16 @@ class Proxy:
 
     @property
     def listen(self) -> str:
-        """Where clients connect to, as `host:port`; the port that was chosen in place of 0 once it has listened."""
-        return to_text(self._listener.address)
+        """Where clients connect to, as `host:port`; the port that was chosen in place of 0 once it has listened.
+
+        What cannot be listened on is shown as it was written.
+        """
+        return self._listen if self._listener is None else to_text(self._listener.address)
 
     @property
     def address(self) -> Address:
-        """Where clients connect to."""
-        return self._listener.address
+        """Where clients connect to. Raises `ListenFailed` where that cannot be."""
+        return self._address_of(self._listen) if self._listener is None else self._listener.address
 
     @property
     def upstream(self) -> str:
@@ -96,7 +108,7 @@ class Proxy:
     @property
     def enabled(self) -> bool:
         """Whether connects are accepted."""
-        return self._listener.is_open
+        return self._listener is not None and self._listener.is_open
 
     @property
     def toxics(self) -> tuple[Toxic, ...]:
@@ -153,7 +165,9 @@ class Proxy:
 
     def enable(self) -> None:
         """Listen, on the port that it had before if there was one. Raises `ListenFailed`; nothing has changed then."""
-        if not self.enabled:
+        if self._listener is None:
+            self._listener = self._new_listener(self._listen)
+        if not self._listener.is_open:
             self._open(self._listener)
 
     def disable(self) -> None:
@@ -162,7 +176,7 @@ class Proxy:
         Bytes already written to a side are flushed before its FIN. What a peer sends after it is dropped, and one
         that neither reads nor closes is aborted after `PARTING_SECONDS`.
         """
-        if self._listener.is_open:
+        if self._listener is not None and self._listener.is_open:
             self._listener.shut()
         self.part()
 
@@ -204,7 +218,8 @@ class Proxy:
 
     def end(self) -> None:
         """Stop listening, abort every connection, give the port back; bytes in it are lost. Safe to call again."""
-        self._listener.close()
+        if self._listener is not None:
+            self._listener.close()
         for connection in tuple(self._connections.values()):
             was_live = connection.live
             connection.abort()
@@ -221,6 +236,15 @@ class Proxy:
         except BadAddress as error:
             raise ListenFailed(self.name, listen, str(error)) from error
 
+    def _listener_for(self, listen: str, *, needed: bool) -> Listener | None:
+        """A listener, not open yet. An address that cannot be raises `ListenFailed` where it is needed."""
+        try:
+            return self._new_listener(listen)
+        except ListenFailed:
+            if needed:
+                raise
+            return None
+
     def _new_listener(self, listen: str) -> Listener:
         return Listener(self._address_of(listen), self._accept)
 
@@ -232,29 +256,41 @@ class Proxy:
             raise ListenFailed(self.name, to_text(listener.address), reason) from error
 
     def _is_at(self, listen: str) -> bool:
-        address = self._address_of(listen)
-        return address[1] != 0 and address == self._listener.address
+        asked = self._listener_for(listen, needed=False)
+        if asked is None or self._listener is None:
+            return asked is self._listener and listen == self._listen
+        return asked.address[1] != 0 and asked.address == self._listener.address
 
     def _move_to(self, listen: str, wanted: bool) -> None:
-        old, new = self._listener, self._new_listener(listen)
-        was_open = old.is_open
-        # Two addresses may be one port, so the old one is given up first.
-        old.close()
-        try:
-            if wanted:
+        new = self._listener_for(listen, needed=wanted)
+        with self.giving_way():
+            if new is not None and wanted:
                 self._open(new)
+        self._listen, self._listener = listen, new
+        self.part()
+
+    @contextmanager
+    def giving_way(self) -> Iterator[None]:
+        """Give the port up for what takes its place inside: two addresses may be one port. Connections live on.
+
+        Where that raises `ListenFailed` the port is had again as it was.
+        """
+        old = self._listener
+        was_open = self.enabled
+        if old is not None:
+            old.close()
+        try:
+            yield
         except ListenFailed:
-            if was_open:
+            if old is not None and was_open:
                 self._open(old)
-            elif old.address[1]:
+            elif old is not None and old.address[1]:
                 old.shut()
             raise
-        self._listener = new
-        self.part()
 
     def _accept(self, raw: socket.socket, client: Address) -> None:
         self._count += 1
-        hooks = Hooks(self._observer.ended, self._gone)
+        hooks = Hooks(self._observer.ended, self._gone, self._observer.touches)
         connection = Connection(self._loop, f"{self.name}-{self._count}", client, self._delay, self._high_water, hooks)
         self._connections[connection.id] = connection
         self._all_gone.clear()

@@ -72,6 +72,10 @@ class ToxiproxyServer:
             raise self._calls.odd(f"proxy {name} listens on no port")
         return address
 
+    def names(self) -> tuple[str, ...]:
+        """The names of all its proxies, others' too."""
+        return tuple(self._ask(self._client.proxies))
+
     def enable(self, name: str) -> None:
         """Let a proxy accept connects."""
         self._switch(name, to=True)
@@ -118,6 +122,13 @@ class ToxiproxyServer:
         if self._ask(lambda: self._client.get_proxy(name)) is not None:
             raise self._calls.odd(f"proxy {name} is still there")
 
+    def gone(self, name: str) -> ToxiproxyFault:
+        """The error for a proxy that the server had, and has no more."""
+        return ToxiproxyFault(
+            f"the proxy {name} is gone from the Toxiproxy server at {self.name}: somebody else removed it, or the "
+            "server was restarted. Run again, and leave the server alone meanwhile."
+        )
+
     def _switch(self, name: str, *, to: bool) -> None:
         found = self._proxy(name)
         listen = found.listen
@@ -130,10 +141,7 @@ class ToxiproxyServer:
         """The client's handle of a proxy, fresh."""
         found = self._ask(lambda: self._client.get_proxy(name))
         if found is None:
-            raise ToxiproxyFault(
-                f"the proxy {name} is gone from the Toxiproxy server at {self.name}: somebody else removed it, or the "
-                "server was restarted. Run again, and leave the server alone meanwhile."
-            )
+            raise self.gone(name)
         return found
 
     def _check_toxic(self, proxy: str, spec: ToxicSpec) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Protocol
 
 from lab.context import RunContext
 from lab.errors import UsageError
@@ -27,8 +27,54 @@ EMBEDDED_ONLY = {
 }
 """Kinds of faults of links that no Toxiproxy server has a word for."""
 
-MakeLink = Callable[[LinkSpec, Address], FaultLink]
-"""Makes a link, not started yet, that leads to an address."""
+
+class Carrier(Protocol):
+    """What carries a run's links."""
+
+    def link(self, spec: LinkSpec, target: Address) -> FaultLink:
+        """A link, not started yet, that leads to an address."""
+
+    async def close(self) -> None:
+        """The run's links are closed. Raises `EnvironmentFault` where something of them could not be removed."""
+
+
+class OwnEngine:
+    """The lab's own engine carries them."""
+
+    def __init__(self, ctx: RunContext) -> None:
+        self._ctx = ctx
+
+    def link(self, spec: LinkSpec, target: Address) -> FaultLink:
+        """See `Carrier.link`."""
+        return Link(self._ctx, spec.name, target, delay=spec.delay, to=spec.to)
+
+    async def close(self) -> None:
+        """Each link ends whole by itself."""
+
+
+class OnServer:
+    """A Toxiproxy server carries them, and is watched from the first link to the last."""
+
+    def __init__(self, ctx: RunContext, server: Address) -> None:
+        # Only here: whoever needs no such server need not have its client.
+        from lab.faults.toxiproxy import ToxiproxyServer
+        from lab.faults.toxiproxy_link import ServerCalls
+        from lab.faults.toxiproxy_watch import ServerWatch
+
+        self._ctx = ctx
+        self._calls = ServerCalls(ctx, ToxiproxyServer(server))
+        self._watch = ServerWatch(ctx, self._calls)
+
+    def link(self, spec: LinkSpec, target: Address) -> FaultLink:
+        """See `Carrier.link`."""
+        from lab.faults.toxiproxy_link import ToxiproxyLink
+
+        return ToxiproxyLink(self._ctx, self._calls, spec.name, target, delay=spec.delay, to=spec.to)
+
+    async def close(self) -> None:
+        """See `Carrier.close`."""
+        await self._watch.close()
+        self._calls.check_removed()
 
 
 def server_address(text: str) -> Address | None:
@@ -48,16 +94,9 @@ def server_address(text: str) -> Address | None:
     return address
 
 
-def link_maker(ctx: RunContext, server: Address | None) -> MakeLink:
-    """Makes the links of a run."""
-    if server is None:
-        return lambda spec, target: Link(ctx, spec.name, target, delay=spec.delay, to=spec.to)
-    # Only here: whoever needs no such server need not have its client.
-    from lab.faults.toxiproxy import ToxiproxyServer
-    from lab.faults.toxiproxy_link import ServerCalls, ToxiproxyLink
-
-    calls = ServerCalls(ctx, ToxiproxyServer(server))
-    return lambda spec, target: ToxiproxyLink(ctx, calls, spec.name, target, delay=spec.delay, to=spec.to)
+def carrier_of(ctx: RunContext, server: Address | None) -> Carrier:
+    """What carries the links of a run, from now until its `close`."""
+    return OwnEngine(ctx) if server is None else OnServer(ctx, server)
 
 
 def check_faults(scenario: Scenario, server: Address) -> None:

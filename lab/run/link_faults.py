@@ -1,9 +1,13 @@
-"""Carrying out link faults: at once, or behind the frame that their anchor names."""
+"""Carrying out link faults: at once, or behind the frame that their anchor names.
+
+A fault has fired when it touched something: `reset` a connection that was there, toxics and a delay a byte or a
+connection. `cut`, `move` and `heal` change the link itself, so they fire as they are made.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.context import RunContext
@@ -15,12 +19,26 @@ from lab.run.frame_watch import FrameWatch
 from lab.run.toxic_course import ToxicCourse
 
 
+class _Firing:
+    """Call it when a fault touches something: the journal is told the first time."""
+
+    def __init__(self, ctx: RunContext, fault: Fault) -> None:
+        self._ctx = ctx
+        self._fault: Fault | None = fault
+
+    def __call__(self) -> None:
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            self._ctx.journal.record("faults", FaultFired(fault.id, fault.kind, fault.target, _detail(fault)))
+
+
 @dataclass
 class _Lasting:
     """A fault that holds on a link, its toxics, and the timer that ends it."""
 
     fault: Fault
     course: ToxicCourse
+    fires: _Firing
     timer: asyncio.TimerHandle | None = None
 
 
@@ -46,27 +64,33 @@ class LinkFaults:
         """Make a link fault happen now."""
         link = self._links[fault.link or ""]
         self._own_delays.setdefault(link.name, link.delay)
-        self._ctx.journal.record("faults", FaultFired(fault.id, fault.kind, fault.target, _detail(fault)))
+        fires = _Firing(self._ctx, fault)
         match fault.kind:
             case "cut":
+                fires()
                 link.cut()
             case "reset":
+                if embedded(link).connections():
+                    fires()
                 embedded(link).reset()
             case "delay":
-                link.set_delay(fault.delay)
+                equal = [one.fires for one in self._slow(link) if one.fault.delay == fault.delay]
+                link.set_delay(fault.delay, _all_of([*equal, fires]))
             case "move":
+                fires()
                 embedded(link).move(self._address_of(fault.moved_to or ""))
             case "heal":
+                fires()
                 self._end_all(link)
             case "toxic" | "weather":
                 pass
             case _:
                 raise MisuseError(f"{fault.kind} is no fault of a link")
         if FAULT_KINDS[fault.kind].lasting:
-            self._keep(link, fault)
+            self._keep(link, fault, fires)
 
-    def _keep(self, link: FaultLink, fault: Fault) -> None:
-        lasting = _Lasting(fault, ToxicCourse(link, fault))
+    def _keep(self, link: FaultLink, fault: Fault, fires: _Firing) -> None:
+        lasting = _Lasting(fault, ToxicCourse(link, fault, fires), fires)
         self._lasting.setdefault(link.name, []).append(lasting)
         lasting.course.start()
         if fault.holds is not None:
@@ -109,13 +133,18 @@ class LinkFaults:
             self._ctx.journal.record("faults", FaultEnded(lasting.fault.id))
             return
         still_cut = any(one.fault.kind == "cut" for one in left)
-        delays = [one.fault.delay for one in left if one.fault.kind == "delay"]
-        delay = delays[-1] if delays else self._own_delays[link.name]
+        slow = self._slow(link)
+        delay = slow[-1].fault.delay if slow else self._own_delays[link.name]
+        fires = _all_of([one.fires for one in slow if one.fault.delay == delay])
         if still_cut or lasting.fault.kind != "cut":
-            link.set_delay(delay)
+            link.set_delay(delay, fires)
             self._ctx.journal.record("faults", FaultEnded(lasting.fault.id))
         else:
-            self._mend(link, [lasting.fault], delay)
+            self._mend(link, [lasting.fault], delay, fires)
+
+    def _slow(self, link: FaultLink) -> list[_Lasting]:
+        """The delays that stand; what the last of them asks holds, for all that ask the same."""
+        return [one for one in self._lasting.get(link.name, []) if one.fault.kind == "delay"]
 
     def _end_all(self, link: FaultLink) -> None:
         ended = self._lasting.pop(link.name, [])
@@ -126,7 +155,7 @@ class LinkFaults:
                 lasting.timer.cancel()
         self._mend(link, [lasting.fault for lasting in ended], 0.0)
 
-    def _mend(self, link: FaultLink, ended: list[Fault], delay: float) -> None:
+    def _mend(self, link: FaultLink, ended: list[Fault], delay: float, fires: Callable[[], None] | None = None) -> None:
         """Listen again, with what delay is left."""
 
         async def mend() -> None:
@@ -136,7 +165,7 @@ class LinkFaults:
                 self._ctx.fail(error)
                 return
             if delay:
-                link.set_delay(delay)
+                link.set_delay(delay, fires)
             for fault in ended:
                 self._ctx.journal.record("faults", FaultEnded(fault.id))
 
@@ -155,6 +184,14 @@ class LinkFaults:
                 lasting.timer.cancel()
         for task in self._mending:
             task.cancel()
+
+
+def _all_of(fires: Sequence[_Firing]) -> Callable[[], None]:
+    def fire() -> None:
+        for one in fires:
+            one()
+
+    return fire
 
 
 def _detail(fault: Fault) -> JsonObject:

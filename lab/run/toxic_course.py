@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 from lab.faults.fault_link import FaultLink
@@ -10,11 +11,15 @@ from lab.faults.plan import Fault
 
 
 class ToxicCourse:
-    """Call `start` when the fault strikes and `stop` when it is over. A fault without toxics changes nothing."""
+    """Call `start` when the fault strikes and `stop` when it is over. A fault without toxics changes nothing.
 
-    def __init__(self, link: FaultLink, fault: Fault) -> None:
+    `touched` is called when one of its toxics touches something; more than once, since each of them tells.
+    """
+
+    def __init__(self, link: FaultLink, fault: Fault, touched: Callable[[], None]) -> None:
         self._link = link
         self._fault = fault.id
+        self._touched = touched
         self._phases = fault.course
         self._placed: list[str] = []
         """The toxics that stand now, by name."""
@@ -42,7 +47,7 @@ class ToxicCourse:
         for number, toxic in enumerate(phase.toxics, start=1):
             # No id of a fault has a dot, so no other fault's toxic is called so.
             name = f"{self._fault}.{toxic.type}.{number}"
-            self._link.add_toxic(replace(toxic, name=name))
+            self._link.add_toxic(replace(toxic, name=name), self._touched)
             self._placed.append(name)
         if phase.seconds is not None and len(self._phases) > 1:
             following = (index + 1) % len(self._phases)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lab.errors import ExitStatus, LabError, NotApplicable, RemoteError, SutFault, UsageError
-from lab.faults.plan import Fault
+from lab.faults.plan import FAULT_KINDS, Fault
 from lab.journal.events import FaultFired, FaultPlanned, Frame, LinkChanged, StepEnded, StepStarted
 from lab.journal.writer import Entry
 from lab.laws import Judged, Status
@@ -19,8 +19,8 @@ from lab.run.notices import Notice, notices_of
 from lab.run.places import NO_PLACES, Places, content_rows
 from lab.scenario.model import FaultStep, InjectStep, Scenario
 
-SUT_PARTY = "local_agent"
-"""The party whose broken promises are the SUT's; any other party is one of the lab's doubles."""
+SUT_PARTIES = ("local_agent", "partner_api")
+"""The parties whose broken promises are the SUT's; any other party is one of the lab's doubles."""
 
 
 class Outcome(StrEnum):
@@ -175,14 +175,22 @@ def _stop_findings(entries: Sequence[Entry], scenario: Scenario, stop: BaseExcep
     if isinstance(stop, LabError):
         outcome = Outcome.USAGE if isinstance(stop, UsageError) else Outcome.LAB_FAILED
         sentence, _, more = str(stop).partition("\n")
-        return [Finding(outcome, "lab", sentence, seen=more, line=line)]
+        return [Finding(outcome, "lab", sentence, seen=more or _ended_before(stop), line=line)]
     return [Finding(Outcome.LAB_FAILED, "lab", f"a defect of the lab: {type(stop).__name__}", line=line)]
+
+
+def _ended_before(stop: LabError) -> str:
+    """What had ended the steps when ending the run failed as well."""
+    before = stop.__context__
+    if not isinstance(before, LabError) or stop.__suppress_context__ or str(before) in str(stop):
+        return ""
+    return f"the steps had ended before: {str(before).partition(chr(10))[0]}"
 
 
 def _law_findings(entries: Sequence[Entry], judged: Judged) -> list[Finding]:
     if judged.status is not Status.BROKEN:
         return []
-    outcome = Outcome.FAIL if judged.law.party == SUT_PARTY else Outcome.LAB_FAILED
+    outcome = Outcome.FAIL if judged.law.party in SUT_PARTIES else Outcome.LAB_FAILED
     return [
         Finding(
             outcome,
@@ -287,6 +295,13 @@ def _missed(after: Sequence[Entry], plan: Mapping[str, Fault], scenario: Scenari
     return f"{name} after it was armed: {this_way} that way, {len(came) - this_way} the other way"
 
 
+def _unfired_words(planned: FaultPlanned, fired: int, *, anchored: bool) -> str:
+    if not FAULT_KINDS[planned.what].touches:
+        return "no further moment came" if fired else "no such moment came"
+    nothing = "it touched no byte and no connection"
+    return f"no such moment came, or {nothing}" if anchored else nothing
+
+
 def _unfired(entry: Entry, planned: FaultPlanned, fired: int, missed: str) -> Finding:
     sentence = f"fault {planned.fault} never fired"
     if fired:
@@ -295,7 +310,7 @@ def _unfired(entry: Entry, planned: FaultPlanned, fired: int, missed: str) -> Fi
         Outcome.UNKNOWN,
         "fault",
         sentence,
-        seen="no further moment came" if fired else "no such moment came",
+        seen=_unfired_words(planned, fired, anchored=bool(missed)),
         due=f"{planned.what} {planned.target}",
         near_miss=missed,
         entries=(entry.n,),

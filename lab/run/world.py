@@ -27,7 +27,7 @@ from lab.protocol.gateway_side import GatewayPolicy
 from lab.run.aftermath import look_back
 from lab.run.agents import REFERENCE, SutChoice, how, make_sut, start_all, use_of
 from lab.run.ending import Part, close_all, end_in_time
-from lab.run.fault_server import link_maker
+from lab.run.fault_server import carrier_of
 from lab.run.identity import WORKSPACE_ID, Identity, draw_identity, keys_named_in
 from lab.run.link_faults import LinkFaults
 from lab.run.processes import ProcessFaults
@@ -59,6 +59,8 @@ class World:
     """What each agent calls its workspace."""
     scratch: Path
     """Folder of what must not lie in the run's own: homes, state, workspaces."""
+    carrier: Part
+    """What stands beside the links, and tells what of them is left."""
 
     async def end(self) -> None:
         """End everything and remove what it left on disk, also when the caller is cancelled meanwhile.
@@ -74,6 +76,7 @@ class World:
         """End SUTs first; a failing part does not spare the others."""
         parts: tuple[Part, ...] = (
             *self.links.values(),
+            self.carrier,
             *self.gateways.values(),
             *self.agent2s.values(),
         )
@@ -119,12 +122,12 @@ async def build_world(
     gateways: dict[str, GatewayServer] = {}
     agent2s: dict[str, Agent2Server] = {}
     links: dict[str, FaultLink] = {}
-    make_link = link_maker(ctx, faults)
+    carrier = carrier_of(ctx, faults)
     link_faults = LinkFaults(ctx, links, lambda name: gateways[name].address)
     services = ServiceFaults(ctx, agent2s)
     suts: dict[str, Sut] = {}
     processes = ProcessFaults(ctx, suts)
-    world = World(ctx, identity, gateways, agent2s, links, suts, link_faults, services, processes, {}, scratch)
+    world = World(ctx, identity, gateways, agent2s, links, suts, link_faults, services, processes, {}, scratch, carrier)
     try:
         # Scripts and workspaces first: they bring canaries, which every tap must know.
         for name in scenario.local_agents:
@@ -146,7 +149,7 @@ async def build_world(
             gateway.strike_link = world.faults.strike_behind
         for link in scenario.links.values():
             target = _address_of(world, link.to)
-            links[link.name] = make_link(link, target)
+            links[link.name] = carrier.link(link, target)
             await links[link.name].start()
         for agent_spec in scenario.local_agents.values():
             world.suts[agent_spec.name] = builder.sut(agent_spec, world)

@@ -86,6 +86,11 @@ class Findings:
         finding = _Finding(place or node.place, node.path if path is None else path, message, word, tuple(among))
         self._found.append(finding)
 
+    def any_in(self, node: Node) -> bool:
+        """Whether something is wrong at `node` or inside, so that what is left of it says little."""
+        start, file = node.path, node.place.file
+        return any(one.place.file == file and one.path[: len(start)] == start for one in self._found)
+
     def note(self, error: ScenarioError) -> None:
         """Note an error that was made elsewhere, at its place."""
         self._found.append(_Finding(error.place, (error.path,), error.message, None, ()))

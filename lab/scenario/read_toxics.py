@@ -12,9 +12,9 @@ from lab.faults.plan import Fault
 from lab.faults.refusals import BadToxic
 from lab.faults.specs import ToxicSpec
 from lab.faults.toxics import KINDS
-from lab.faults.toxics.attributes import read_attributes
+from lab.faults.toxics.attributes import listed_attributes, read_attributes
 from lab.faults.weather import Phase, Weather
-from lab.scenario.findings import words
+from lab.scenario.findings import short, words
 from lab.scenario.read_frames import read_anchor
 from lab.scenario.reading import Reading, duration, entries, mapping, text
 from lab.scenario.shape import fitting
@@ -77,7 +77,19 @@ def _toxic(reading: Reading, node: MapNode) -> ToxicSpec:
     given = mapping(node, "attributes")
     values: dict[str, Any] = {name: plain(value) for name, value in given.members.items()} if given else {}
     _check_attributes(reading, node, given, kind, values)
-    return ToxicSpec(kind, None, text(node, "stream") or ToxicSpec.stream, _toxicity(node), values)
+    _check_stream(reading, node, kind)
+    toxicity = _toxicity(node)
+    if not toxicity and "toxicity" in node.members:
+        message = "it is 0, so the toxic strikes no connection and the fault can never fire; due is more than 0."
+        reading.findings.add(node.members["toxicity"], message)
+    return ToxicSpec(kind, None, text(node, "stream") or ToxicSpec.stream, toxicity, values)
+
+
+def _check_stream(reading: Reading, node: MapNode, kind: str) -> None:
+    """A door acts before there is a stream; one that is said to be of the other stream is meant otherwise."""
+    if KINDS[kind].stage is None and text(node, "stream") not in (None, ToxicSpec.stream):
+        message = f"`{kind}` acts before a connection has streams; leave `stream` away."
+        reading.findings.add(node.members["stream"], message)
 
 
 def _toxicity(node: MapNode) -> float:
@@ -99,10 +111,15 @@ def _check_attributes(
     if strange:
         return
     try:
-        read_attributes(kind, base, values)
+        read = read_attributes(kind, base, values)
     except BadToxic as error:
         at = given.members.get(error.attribute) if given else None
         reading.findings.add(at or given or node, f"{error}.")
+        return
+    if read.is_idle and not reading.findings.any_in(given or node):
+        shown = " and ".join(f"{name} {value}" for name, value in listed_attributes(read).items())
+        what = f"`{kind}` with {shown}" if shown else f"`{kind}`"
+        reading.findings.add(given or node, f"{what} changes nothing, so the fault can never fire.")
 
 
 def _named_weather(reading: Reading, node: MapNode) -> Weather | None:
@@ -111,7 +128,8 @@ def _named_weather(reading: Reading, node: MapNode) -> Weather | None:
     folder = reading.root / WEATHERS
     known = sorted(path.stem for path in folder.glob("*.yaml"))
     if name.text not in known:
-        message = f"there is no weather `{name.text}` in {WEATHERS.as_posix()}/; there are {words(known)}."
+        # Whatever path it might be: only a name in this list is ever opened.
+        message = f"there is no weather `{short(name.text)}` in {WEATHERS.as_posix()}/; there are {words(known)}."
         reading.findings.add(name, message, word=name.text, among=known)
         return None
     return _read_weather(reading, name, folder / f"{name.text}.yaml")

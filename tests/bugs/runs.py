@@ -11,7 +11,7 @@ from lab.journal.events import Event
 from lab.laws import ALL_LAWS, Status
 from lab.run.figures import FIGURE_NAMES
 from lab.run.runner import RunOptions, RunResult, run_scenario
-from lab.run.verdict import SUT_PARTY, Finding, Outcome
+from lab.run.verdict import Finding, Outcome
 from lab.scenario.loader import load_scenario
 from lab.scenario.model import Scenario
 from lab.sim.run import run_virtual
@@ -126,5 +126,8 @@ def _told(name: str, result: RunResult, reached: int) -> Told:
 def _of(findings: Sequence[Finding], head: str) -> tuple[str, ...]:
     return tuple(f"{one.sentence}: seen {one.seen}; due {one.due}" for one in findings if one.head == head)
 
+
+SUT_PARTY = "local_agent"
+"""Whose slips these are, beside those of the gateway."""
 
 __all__ = ["LAWS", "SCENARIOS", "SUT_PARTY", "Broken", "Told", "load", "run", "scenario_names"]

@@ -31,10 +31,10 @@ from lab.scenario.model import (
     ResultStep,
     Scenario,
     SessionStep,
-    Step,
     StreamStep,
     WaitStep,
 )
+from lab.scenario.step import Step
 from tests.explore.made import frame_fault, link_fault
 from tests.run.made import scenario
 

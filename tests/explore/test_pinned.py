@@ -217,15 +217,7 @@ PINNED: tuple[tuple[str, int, Plan], ...] = (
     (
         "oversize-and-junk",
         3,
-        (
-            Planned(
-                0,
-                Fault(
-                    "1", "delay", link="agent2", anchor=FrameAnchor("job.result", "local_agent"), seconds=1.0, delay=2.0
-                ),
-            ),
-            Planned(1, Fault("2", "pause", process="local_agent", seconds=25.0)),
-        ),
+        (Planned(1, Fault("1", "pause", process="local_agent", seconds=25.0)),),
     ),
     # a program that stood still acked when it went on, long after the time for it
     (

@@ -241,6 +241,63 @@ async def test_populate_stops_at_the_first_failure_and_tells_what_is_done(rig: R
     assert list(rig.engine.proxies) == ["there", "first"]
 
 
+@pytest.mark.parametrize("listen", ["127.0.0.1:21007", "10.0.0.1:5", "nowhere"])
+def test_populate_leaves_what_it_could_not_replace(listen: str) -> None:
+    """Its port, its toxics and its connections; and one that was disabled keeps its port as well."""
+
+    @virtual
+    async def test(rig: Rig) -> None:
+        await rig.engine.create(ProxySpec("taken", "127.0.0.1:21007", rig.upstream))
+        old = await rig.engine.create(
+            ProxySpec("old", "127.0.0.1:21008", rig.upstream), [toxic("latency", latency=500)]
+        )
+        off = await rig.engine.create(ProxySpec("off", "127.0.0.1:21009", rig.upstream))
+        off.disable()
+        client, server = await rig.pair(old)
+        for name in ("old", "off"):
+            with pytest.raises(PopulateFailed, match=f"'{name}' cannot listen"):
+                await rig.engine.populate([ProxySpec(name, listen, rig.upstream)])
+        assert [rig.engine.proxy(name) for name in ("old", "off")] == [old, off]
+        assert (old.enabled, old.listen, len(old.toxics), len(old.connections())) == (True, "127.0.0.1:21008", 1, 1)
+        assert (off.enabled, off.listen) == (False, "127.0.0.1:21009")
+        client.send(b"through")
+        await at(1)
+        assert server.read == b"through"
+        off.enable()
+        await rig.pair(old)
+        await rig.pair(off)
+
+    test()
+
+
+@virtual
+async def test_populate_replaces_what_has_the_same_port(rig: Rig) -> None:
+    old = await rig.engine.create(ProxySpec("p", "127.0.0.1:21007", "127.0.0.1:1"), [toxic("black_hole")])
+    (new,) = await rig.engine.populate([ProxySpec("p", "127.0.0.1:21007", rig.upstream)])
+    assert (old.enabled, new.enabled, new.listen, new.toxics) == (False, True, "127.0.0.1:21007", ())
+    await rig.pair(new)
+
+
+@virtual
+async def test_a_disabled_proxy_may_have_any_listen(rig: Rig) -> None:
+    """Also one elsewhere than on loopback, which is refused when it is to listen."""
+    proxy = await rig.engine.create(ProxySpec("p", "10.0.0.1:5", rig.upstream, enabled=False))
+    with pytest.raises(ListenFailed, match="only loopback"):
+        proxy.enable()
+    with pytest.raises(ListenFailed, match="only loopback"):
+        _ = proxy.address
+    assert (proxy.listen, proxy.enabled, proxy.is_led("10.0.0.1:5", rig.upstream)) == ("10.0.0.1:5", False, True)
+    proxy.change(listen="nowhere", enabled=False)
+    assert (proxy.listen, proxy.is_led("10.0.0.1:5", rig.upstream)) == ("nowhere", False)
+    with pytest.raises(ListenFailed):
+        proxy.change(listen="elsewhere", enabled=True)
+    assert proxy.listen == "nowhere"
+    proxy.change(listen="127.0.0.1:0", enabled=True)
+    await rig.pair(proxy)
+    proxy.change(listen="nowhere", enabled=False)
+    assert (proxy.listen, proxy.enabled) == ("nowhere", False)
+
+
 @virtual
 async def test_reset_enables_and_cleans_and_lets_connections_live(rig: Rig) -> None:
     proxy = await rig.proxy(toxic("latency", latency=5000), toxic("limit_data", "downstream", bytes=100))

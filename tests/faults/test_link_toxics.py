@@ -241,3 +241,106 @@ async def test_bytes_in_a_toxic_count_for_the_links_bound(bench: Bench, clock: J
     link.remove_toxic("black_hole_upstream")
     client.raw.close()
     assert len(await server.read_to_eof()) == sent
+
+
+# What has fired
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "touches"),
+    [
+        ("latency", {"latency": 5}, True),
+        ("bandwidth", {"rate": 10**9}, True),
+        ("packet_loss", {"loss_rate": 0.001}, True),
+        ("black_hole", {}, True),
+        ("timeout", {}, True),
+        ("limit_data", {"bytes": 2}, True),
+        ("limit_data", {"bytes": 20}, False),
+        ("cut_after", {"bytes": 2}, True),
+        ("cut_after", {"bytes": 20}, False),
+        ("slow_close", {"delay": 5}, False),
+        ("idle_close", {"timeout": 60_000}, False),
+        ("noop", {}, False),
+        ("slow_connect", {"delay": 5}, False),
+    ],
+)
+def test_a_toxic_tells_that_it_touched_a_byte(kind: str, attributes: dict[str, object], *, touches: bool) -> None:
+    """Once; one that bides its moment tells it then, and one that acts before the connect is too late."""
+
+    @virtual
+    async def test(rig: Rig) -> None:
+        link = await _link(rig)
+        client, _ = await _pair(rig, link)
+        told: list[str] = []
+        link.add_toxic(ToxicSpec(kind, "t", "upstream", 1.0, attributes), lambda: told.append(kind))
+        await at(1)
+        assert told == []
+        client.send(b"12345")
+        client.send(b"67890")
+        await at(2)
+        assert told == [kind] * touches
+        await link.close()
+
+    test()
+
+
+@virtual
+async def test_a_moment_that_comes_is_told(rig: Rig) -> None:
+    """And an end that a latency lets through is not touched."""
+    link = await _link(rig)
+    client, _ = await _pair(rig, link)
+    told: list[str] = []
+    biding: dict[str, dict[str, object]] = {"slow_close": {"delay": 5}, "idle_close": {"timeout": 9000}, "latency": {}}
+    for kind, attributes in biding.items():
+        spec = ToxicSpec(kind, kind, "upstream", 1.0, attributes)
+        link.add_toxic(spec, lambda kind=kind: told.append(kind))  # type: ignore[misc]
+    client.finish()
+    await at(1)
+    assert told == ["slow_close"]
+    await at(20)
+    assert told == ["slow_close", "idle_close"]
+    await link.close()
+
+
+@virtual
+async def test_a_stream_without_a_byte_and_a_connection_that_is_spared_are_not_touched(rig: Rig) -> None:
+    link = await _link(rig)
+    told: list[str] = []
+    link.add_toxic(ToxicSpec("latency", "other", "downstream", 1.0, {"latency": 5}), lambda: told.append("other"))
+    link.add_toxic(ToxicSpec("latency", "spared", "upstream", 0.0, {"latency": 5}), lambda: told.append("spared"))
+    link.add_toxic(ToxicSpec("slow_connect", "door", attributes={"delay": 5}), lambda: told.append("door"))
+    assert told == []
+    client, _ = await _pair(rig, link)
+    client.send(b"12345")
+    await at(2)
+    assert told == ["door"]
+    await link.close()
+
+
+@virtual
+async def test_a_delay_tells_that_it_holds_something_back(rig: Rig) -> None:
+    link = await _link(rig)
+    told: list[str] = []
+    client, _ = await _pair(rig, link)
+    link.set_delay(3, lambda: told.append("first"))
+    link.set_delay(3, lambda: told.append("second"))
+    assert told == []
+    client.send(b"1")
+    client.send(b"2")
+    await at(1)
+    assert told == ["second"]
+    link.set_delay(4, lambda: told.append("third"))
+    await link.heal()
+    client.send(b"3")
+    await at(10)
+    assert told == ["second"]
+    await link.close()
+
+
+@virtual
+async def test_a_toxic_that_is_refused_tells_nothing(rig: Rig) -> None:
+    link = await _link(rig)
+    with pytest.raises(BadToxic):
+        link.add_toxic(ToxicSpec("slicer", "t"), lambda: None)
+    assert link._on_touched == {}
+    await link.close()

@@ -11,8 +11,8 @@ import pytest
 from lab.errors import MisuseError
 from lab.faults.fault_link import FaultLink, embedded, is_embedded
 from lab.faults.specs import ToxicSpec
-from lab.faults.toxiproxy_calls import ToxiproxyFault
-from lab.faults.toxiproxy_link import ServerCalls, ToxiproxyLink
+from lab.faults.toxiproxy_calls import ServerLost, ToxiproxyFault
+from lab.faults.toxiproxy_link import ProxiesLeft, ServerCalls, ToxiproxyLink
 from lab.journal.events import LinkChanged
 from tests.run.made import context
 
@@ -23,6 +23,7 @@ class NotingServer:
     def __init__(self) -> None:
         self.log: list[str] = []
         self.fails: str | None = None
+        self.error = ToxiproxyFault("it broke")
         self.gate = threading.Event()
         self.gate.set()
 
@@ -37,7 +38,7 @@ class NotingServer:
         assert self.gate.wait(10)
         self.log.append(what)
         if self.fails == what:
-            raise ToxiproxyFault("it broke")
+            raise self.error
 
 
 def _word(what: object) -> str:
@@ -64,7 +65,9 @@ async def test_changes_are_made_in_order_and_told() -> None:
     assert link.address == ("127.0.0.1", 5)
     link.cut()
     link.cut()
-    link.add_toxic(ToxicSpec("latency", "t", attributes={"latency": 7}))
+    told: list[str] = []
+    link.add_toxic(ToxicSpec("latency", "t", attributes={"latency": 7}), lambda: told.append("t"))
+    assert told == []
     link.remove_toxic("t")
     await link.heal()
     await link.heal()
@@ -72,7 +75,7 @@ async def test_changes_are_made_in_order_and_told() -> None:
     await link.close()
     assert bench.server.log == ["create", "disable", "add_toxic t 7", "remove_toxic t", "enable", "delete"]
     assert [change for change, _ in bench.changes] == ["cut", "toxic-added", "toxic-removed", "healed"]
-    assert not bench.ctx.defects
+    assert (bench.ctx.defects, told) == ([], ["t"])
 
 
 async def test_a_delay_is_two_latencies() -> None:
@@ -140,6 +143,54 @@ async def test_a_start_that_was_cancelled_leaves_no_proxy() -> None:
     bench.server.gate.set()
     await closing
     assert bench.server.log == ["create", "delete"]
+
+
+async def test_a_server_that_is_lost_is_tried_once_more_and_what_is_left_there_is_named() -> None:
+    """No call behind the first waits for it."""
+    bench = Bench()
+    links = [bench.link] + [
+        ToxiproxyLink(bench.ctx, bench.calls, name, ("127.0.0.1", 9)) for name in ("agent2", "never-started")
+    ]
+    for link in links[:2]:
+        await link.start()
+    bench.server.fails, bench.server.error = "disable", ServerLost("it hangs.")
+    links[0].cut()
+    links[1].cut()
+    await links[1].settled()
+    assert bench.ctx.defects == [bench.server.error] * 2
+    bench.server.fails = "delete"
+    for link in links:
+        await link.close()
+    assert bench.server.log == ["create", "create", "disable", "delete"]
+    names = tuple(f"{bench.calls.prefix}-{name}" for name in ("gateway", "agent2"))
+    with pytest.raises(ProxiesLeft, match=f"it hangs. .*could not be removed: {', '.join(names)}") as left:
+        bench.calls.check_removed()
+    assert left.value.names == names
+    bench.calls.check_removed()
+
+
+async def test_a_server_that_came_back_removes_what_the_run_had() -> None:
+    bench = Bench()
+    await bench.link.start()
+    bench.server.fails, bench.server.error = "disable", ServerLost("it hangs.")
+    bench.link.cut()
+    await bench.link.settled()
+    await bench.link.close()
+    assert bench.server.log == ["create", "disable", "delete"]
+    bench.calls.check_removed()
+
+
+async def test_a_proxy_that_cannot_be_removed_spares_no_other() -> None:
+    bench = Bench()
+    other = ToxiproxyLink(bench.ctx, bench.calls, "agent2", ("127.0.0.1", 9))
+    for link in (bench.link, other):
+        await link.start()
+    bench.server.fails = "delete"
+    for link in (bench.link, other):
+        await link.close()
+    assert bench.server.log == ["create", "create", "delete", "delete"]
+    with pytest.raises(ProxiesLeft, match="it broke"):
+        bench.calls.check_removed()
 
 
 async def test_before_its_start() -> None:

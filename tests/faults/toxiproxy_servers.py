@@ -24,9 +24,16 @@ READY = "fault API, as Toxiproxy 2.12.0 has it, at http://"
 @contextmanager
 def lab_server() -> Iterator[Address]:
     """The lab's own server in a child."""
+    with lab_server_in_child() as (address, _):
+        yield address
+
+
+@contextmanager
+def lab_server_in_child() -> Iterator[tuple[Address, Child]]:
+    """The lab's own server with its child, which may be stopped or killed."""
     with Child(["serve", "faults", "--port", "0", "--seed", "7"]) as child:
         host, _, port = child.until(READY).removeprefix(READY).split(" ")[0].rpartition(":")
-        yield host, int(port)
+        yield (host, int(port)), child
 
 
 @contextmanager

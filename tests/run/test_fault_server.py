@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,8 +12,8 @@ import pytest
 
 from lab.errors import UsageError
 from lab.run.fault_server import server_address
-from tests.command_line import lab, make_project
-from tests.faults.toxiproxy_servers import call, lab_server
+from tests.command_line import Child, lab, make_project
+from tests.faults.toxiproxy_servers import call, lab_server, lab_server_in_child
 
 Address = tuple[str, int]
 
@@ -80,3 +82,37 @@ def test_nobody_there() -> None:
         done = lab("run", "scenarios/chat-resume.yaml", "--faults", name)
     assert done.returncode == 3
     assert f"no Toxiproxy server answers at {name}" in done.stderr
+
+
+LONG = "steps:\n  - wait: { for: local_agent.ready, within: 10s }\n  - idle: 50s\n"
+
+
+def struck(folder: Path, number: signal.Signals) -> tuple[int, dict[str, str], str, list[str]]:
+    """A run whose server is struck in mid-run: exit status, its finding, its output, and its proxies by name."""
+    make_project(folder, one=LONG)
+    with lab_server_in_child() as (address, server):
+        name = f"{address[0]}:{address[1]}"
+        with Child(["run", "scenarios/one.yaml", "--faults", name], cwd=folder) as run:
+            run.until("local agent ready")
+            proxies = sorted(call(address, "/proxies"))
+            server.send(number)
+            try:
+                status = run.end()
+            finally:
+                server.send(signal.SIGCONT)
+    (finding,) = json.loads((folder / "runs" / "one" / "latest" / "result.json").read_text())["findings"]
+    return status, finding, run.text, proxies
+
+
+@pytest.mark.parametrize(
+    ("number", "seen"),
+    [(signal.SIGSTOP, "hangs: it did not answer within 5 s"), (signal.SIGKILL, "no Toxiproxy server")],
+)
+def test_a_server_that_hangs_or_dies_in_mid_run_ends_it(tmp_path: Path, number: signal.Signals, seen: str) -> None:
+    """Long before the step's own limit; what could not be removed is named."""
+    status, finding, told, proxies = struck(tmp_path, number)
+    assert (status, finding["head"], len(proxies)) == (3, "lab", 2), told
+    for words in (seen, *proxies):
+        assert words in finding["sentence"]
+        assert words in told
+    assert "Traceback" not in told

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,6 +17,7 @@ from lab.faults.plan import Fault, FrameAnchor
 from lab.faults.specs import ToxicSpec
 from lab.journal.events import Defect, FaultEnded, FaultFired, SocketOpened
 from lab.run.link_faults import LinkFaults
+from tests.command_line import lab, make_project
 from tests.run.made import context, frame
 
 
@@ -29,6 +31,8 @@ class FakeLink:
         self.healed = asyncio.Event()
         self.error: Exception | None = None
         self.then: Callable[[], None] = lambda: None
+        self.touch: Callable[[], None] = lambda: None
+        self.connected = True
 
         self.delay = 0.0
 
@@ -41,12 +45,14 @@ class FakeLink:
     def move(self, upstream: tuple[str, int]) -> None:
         self.done.append(("move", upstream))
 
-    def set_delay(self, seconds: float) -> None:
+    def set_delay(self, seconds: float, touched: Callable[[], None] | None = None) -> None:
         self.delay = seconds
         self.done.append(("delay", seconds))
+        self.touch = touched or self.touch
 
-    def add_toxic(self, spec: ToxicSpec) -> None:
+    def add_toxic(self, spec: ToxicSpec, touched: Callable[[], None]) -> None:
         self.done.append(("+", spec.name))
+        self.touch = touched
 
     def remove_toxic(self, name: str) -> None:
         self.done.append(("-", name))
@@ -62,7 +68,10 @@ class FakeLink:
         self.done.append("heal")
 
     def connections(self) -> list[Any]:
-        return [SimpleNamespace(upstream_local=("127.0.0.1", 5000)), SimpleNamespace(upstream_local=None)]
+        return self.connected * [
+            SimpleNamespace(upstream_local=("127.0.0.1", 5000)),
+            SimpleNamespace(upstream_local=None),
+        ]
 
     def cut_at(self, port: int, direction: str, offset: int, then: Callable[[], None]) -> None:
         self.done.append(("at", port, direction, offset))
@@ -97,6 +106,7 @@ async def test_each_kind_does_what_it_says(kind: str, done: object) -> None:
     """And is told in the journal before it is done."""
     bench = Bench()
     bench.faults.strike(fault(kind, delay=0.2))
+    bench.link.touch()
     await settle()
     assert bench.link.done == [done]
     assert bench.events() == [FaultFired("f", kind, "link gateway")]
@@ -222,9 +232,37 @@ async def test_a_toxic_stands_for_its_time() -> None:
     bench = Bench()
     bench.faults.strike(fault("cut", name="c"))
     bench.faults.strike(toxic(seconds=0.01))
+    bench.link.touch()
+    bench.link.touch()
     await until_ended(bench, "f")
     assert bench.link.done == ["cut", ("+", NOOP), ("-", NOOP)]
     assert bench.events()[1] == FaultFired("f", "toxic", "link gateway", {"toxics": ["noop"]})
+
+
+@pytest.mark.parametrize("kind", ["toxic", "delay", "reset"])
+async def test_what_touched_nothing_has_not_fired(kind: str) -> None:
+    bench = Bench()
+    bench.link.connected = False
+    bench.faults.strike(toxic() if kind == "toxic" else fault(kind, delay=0.2))
+    assert len(bench.link.done) == 1
+    assert not [event for event in bench.events() if isinstance(event, FaultFired)]
+
+
+async def test_delays_that_ask_the_same_fire_together() -> None:
+    bench = Bench()
+    for name, delay in (("other", 0.1), ("one", 0.2), ("two", 0.2)):
+        bench.faults.strike(fault("delay", delay=delay, name=name))
+    bench.link.touch()
+    assert [event.fault for event in bench.events() if isinstance(event, FaultFired)] == ["one", "two"]
+
+
+async def test_a_delay_below_another_fires_when_that_is_over() -> None:
+    bench = Bench()
+    bench.faults.strike(fault("delay", delay=0.1, name="below"))
+    bench.faults.strike(fault("delay", seconds=0.01, delay=0.2, name="above"))
+    await until_ended(bench, "above")
+    bench.link.touch()
+    assert [event.fault for event in bench.events() if isinstance(event, FaultFired)] == ["below"]
 
 
 async def test_heal_takes_toxics_out() -> None:
@@ -284,3 +322,30 @@ async def test_settled_is_the_links() -> None:
     bench = Bench()
     await bench.faults.settled(fault("cut"))
     assert bench.link.done == ["settled"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "status"),
+    [
+        ("link: agent2, toxic: slow_connect, attributes: { delay: 100 }", 4),
+        ("link: agent2, reset: true", 4),
+        ("link: agent2, delay: 200ms", 4),
+        ("link: gateway, toxic: slow_close, attributes: { delay: 100 }, for: 1s", 4),
+        ("link: gateway, toxic: latency, attributes: { latency: 5 }, toxicity: 0.000001", 4),
+        ("link: gateway, toxic: latency, attributes: { latency: 5 }", 0),
+        ("link: gateway, delay: 200ms, for: 20s", 0),
+        ("link: gateway, reset: true", 0),
+        ("link: gateway, weather: packet-loss-5", 0),
+    ],
+)
+def test_a_run_whose_fault_touched_nothing_says_nothing(tmp_path: Path, fault: str, status: int) -> None:
+    text = f"""steps:
+  - wait: {{ for: local_agent.ready, within: 10s }}
+  - fault: {{ {fault} }}
+  - idle: 25s
+  - wait: {{ for: local_agent.ready, within: 10s }}
+"""
+    make_project(tmp_path, one=text)
+    done = lab("run", "scenarios/one.yaml", "--clock", "virtual", "--seed", "7", cwd=tmp_path)
+    assert done.returncode == status, done.stdout + done.stderr
+    assert ("it touched no byte and no connection" in done.stdout) is (status == 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 from lab.faults.plan import Fault
@@ -19,12 +20,17 @@ class NotingLink:
 
     def __init__(self) -> None:
         self.log: list[tuple[float, str]] = []
+        self.touches = 0
 
-    def add_toxic(self, spec: ToxicSpec) -> None:
+    def add_toxic(self, spec: ToxicSpec, touched: Callable[[], None]) -> None:
         self._note(f"+{spec.name}")
+        touched()
 
     def remove_toxic(self, name: str) -> None:
         self._note(f"-{name}")
+
+    def touch(self) -> None:
+        self.touches += 1
 
     def _note(self, what: str) -> None:
         self.log.append((asyncio.get_running_loop().time(), what))
@@ -35,13 +41,14 @@ def life(fault: Fault, seconds: float, *, stops: bool = True) -> list[tuple[floa
     link = NotingLink()
 
     async def live() -> None:
-        course = ToxicCourse(cast(Any, link), fault)
+        course = ToxicCourse(cast(Any, link), fault, link.touch)
         course.start()
         await asyncio.sleep(seconds)
         course.stop() if stops else course.forget()
         await asyncio.sleep(100)
 
     run_virtual(live, 1)
+    assert link.touches == sum(what[0] == "+" for _, what in link.log)
     return link.log
 
 

@@ -83,6 +83,24 @@ def test_an_error_of_several_lines_has_a_headline() -> None:
     assert (finding.sentence, finding.seen) == ("it died; its last lines:", "  one\n  two")
 
 
+def test_what_had_ended_the_steps_is_told_where_ending_failed_too() -> None:
+    """Once, though the second is raised while the first is."""
+
+    def ended(first: Exception, second: Exception) -> str:
+        try:
+            try:
+                raise first
+            finally:
+                raise second
+        except EnvironmentFault as stop:
+            return only(verdict(step_entries(), stop=stop)).seen
+
+    left = EnvironmentFault("it hangs. These are left: a")
+    assert ended(SutFault("it died\nlast words"), left) == "the steps had ended before: it died"
+    assert ended(EnvironmentFault("it hangs."), EnvironmentFault("it hangs. These are left: a")) == ""
+    assert ended(ValueError("secret"), EnvironmentFault("it hangs")) == ""
+
+
 def test_a_stop_before_any_step_has_no_place() -> None:
     """Nothing had begun."""
     finding = only(verdict(stop=StepFailed("too late")))

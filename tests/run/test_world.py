@@ -24,6 +24,7 @@ from lab.protocol.contract import default_contract_folder
 from lab.run import ending
 from lab.run import world as worlds
 from lab.run.agents import SutChoice
+from lab.run.fault_server import OwnEngine
 from lab.run.identity import WORKSPACE_ID, draw_identity
 from lab.run.link_faults import LinkFaults
 from lab.run.processes import ProcessFaults
@@ -224,7 +225,18 @@ def world_of(ctx: RunContext, parts: Mapping[str, FakePart], scratch: Path) -> W
     link_faults = LinkFaults(ctx, {}, lambda _gateway: ("127.0.0.1", 0))
     identity = draw_identity(ctx, (), (), ())
     return World(
-        ctx, identity, {}, {}, {}, suts, link_faults, ServiceFaults(ctx, {}), ProcessFaults(ctx, suts), {}, scratch
+        ctx,
+        identity,
+        {},
+        {},
+        {},
+        suts,
+        link_faults,
+        ServiceFaults(ctx, {}),
+        ProcessFaults(ctx, suts),
+        {},
+        scratch,
+        OwnEngine(ctx),
     )
 
 

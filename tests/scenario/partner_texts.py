@@ -41,7 +41,7 @@ steps:
   - membership: { user: anna, lease: -1s }
   - conversation: { conversation: c1, user: anna, agent: store, within: 1s }
   - conversation: { conversation: c2, user: anna, team: office, agent: talk, again: c1, fails: CHAT_CONFLICT }
-  - grant: { conversation: c1, wrong: { actor: other }, ttl: 1s, fails: not_found, within: 1s }
+  - grant: { conversation: c1, wrong: { actor: other }, fails: not_found, within: 1s }
   - bind: { conversation: c1, expected: 3, destination: "https://x", server: other, user: eve, fails: X_Y, within: 1s }
   - context: { conversation: c1, active: true, version: 1, user: eve, fails: CHAT_UNAVAILABLE, within: 1s }
   - recover: { conversation: c1, fails: MCP_CONTEXT_CONFLICT, within: 1s }

@@ -13,7 +13,6 @@ from lab.errors import ScenarioErrors
 from lab.scenario import partner_model
 from lab.scenario.model import FaultStep, LinkSpec, Scenario
 from lab.scenario.partner_model import (
-    DEFAULT_LEASE,
     AttachStep,
     ControlStep,
     MembershipStep,
@@ -58,7 +57,7 @@ def test_defaults(tmp_path: Path) -> None:
     assert list(scenario.links) == ["partner_api", "store", "issuer"]
     assert scenario.partner is not None
     assert scenario.partner.api.agents == {"store": PartnerAgentSpec("store", "shop")}
-    assert scenario.steps == (MembershipStep(5, None, "anna", "shop", lease=DEFAULT_LEASE),)
+    assert scenario.steps == (MembershipStep(5, None, "anna", "shop"),)
 
 
 def test_steps(tmp_path: Path) -> None:

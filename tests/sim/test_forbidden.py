@@ -50,6 +50,7 @@ A_REAL_SERVER = "a Toxiproxy of the machine's, which a simulated run cannot have
 
 EXCEPTIONS = {
     ("faults/toxiproxy_calls.py", "requests"): A_REAL_SERVER,
+    ("faults/toxiproxy_calls.py", "time.monotonic"): A_REAL_SERVER,
     ("faults/toxiproxy_link.py", "asyncio.to_thread"): A_REAL_SERVER,
     ("run/fault_server.py", "secrets.token_hex"): A_REAL_SERVER,
     ("run/runner.py", "datetime.datetime.now"): "the name of the run's folder, which is outside the journal",

@@ -29,6 +29,11 @@ class Attributes:
         """The most seconds by which a byte comes later, unless the line is full; None where nothing bounds it."""
         return None
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether with these values nothing is changed, whatever flows."""
+        return False
+
 
 A = TypeVar("A", bound=Attributes)
 

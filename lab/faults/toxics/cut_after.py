@@ -19,6 +19,8 @@ class CutAfterAttributes(Attributes):
 class CutAfter(Stage[CutAfterAttributes]):
     """What comes behind the cut is read and lost, so that its sender is not held up. The count survives an update."""
 
+    bides = True
+
     def __init__(self, attributes: CutAfterAttributes, given: Given) -> None:
         super().__init__(attributes, given)
         self._passed = 0

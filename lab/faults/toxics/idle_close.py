@@ -15,9 +15,15 @@ class IdleCloseAttributes(Attributes):
 
     timeout: int = 0
 
+    @property
+    def is_idle(self) -> bool:
+        return self.timeout <= 0
+
 
 class IdleClose(Stage[IdleCloseAttributes]):
     """Everything passes. The time begins again with each chunk of its stream; the other stream does not count."""
+
+    bides = True
 
     def start(self, now: float) -> list[Item]:
         self.due = now + self._attributes.timeout / 1000 if self._attributes.timeout > 0 else None

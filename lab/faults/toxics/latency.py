@@ -21,6 +21,10 @@ class LatencyAttributes(Attributes):
     def most_held(self) -> float | None:
         return max(0, self.latency + max(0, self.jitter)) / 1000
 
+    @property
+    def is_idle(self) -> bool:
+        return self.most_held == 0
+
 
 class Latency(HoldingStage[LatencyAttributes]):
     """Order outranks the delay: a chunk waits for those before it. An end follows the bytes before it at once.

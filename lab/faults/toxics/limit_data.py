@@ -19,6 +19,8 @@ class LimitDataAttributes(Attributes):
 class LimitData(Stage[LimitDataAttributes]):
     """Counts from when the toxic met the connection; an update goes on with the count."""
 
+    bides = True
+
     def __init__(self, attributes: LimitDataAttributes, given: Given) -> None:
         super().__init__(attributes, given)
         self._passed = 0

@@ -16,9 +16,15 @@ class NoopAttributes(Attributes):
     def most_held(self) -> float | None:
         return 0.0
 
+    @property
+    def is_idle(self) -> bool:
+        return True
+
 
 class Noop(Stage[NoopAttributes]):
     """A stage as it stands."""
+
+    bides = True
 
 
 KIND = Kind("noop", NoopAttributes(), Noop)

@@ -27,6 +27,10 @@ class PacketLossAttributes(Attributes):
     loss_rate: float = 0.0
     correlation: float = 0.0
 
+    @property
+    def is_idle(self) -> bool:
+        return self.loss_rate == 0
+
     def fault(self) -> tuple[str, str] | None:
         for name in ("loss_rate", "correlation"):
             if not 0 <= getattr(self, name) <= 1:

@@ -15,9 +15,15 @@ class SlowCloseAttributes(Attributes):
 
     delay: int = 0
 
+    @property
+    def is_idle(self) -> bool:
+        return self.delay <= 0
+
 
 class SlowClose(HoldingStage[SlowCloseAttributes]):
     """Holds an end, FIN or RST, for its delay."""
+
+    bides = True
 
     def feed(self, item: Item, now: float) -> list[Item]:
         if not isinstance(item, End):

@@ -14,6 +14,10 @@ class SlowConnectAttributes(Attributes):
 
     delay: int = 0
 
+    @property
+    def is_idle(self) -> bool:
+        return self.delay <= 0
+
 
 def _door(attributes: SlowConnectAttributes) -> Door:
     return Door(max(0, attributes.delay) / 1000)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from lab.draws import Draws
 from lab.faults.flow import Item, size_of
@@ -35,6 +35,9 @@ class Given:
 
 class Stage(Generic[A]):
     """A toxic at work in one direction of one connection. As it stands it passes everything on."""
+
+    bides: ClassVar[bool] = False
+    """Whether bytes pass it as if it were not there until a moment that may never come."""
 
     def __init__(self, attributes: A, given: Given) -> None:
         self._attributes = attributes

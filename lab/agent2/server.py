@@ -17,7 +17,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Generic, TypeVar
 
-from aiohttp import HttpVersion11, web, web_app
+from aiohttp import HttpVersion11, web
 
 from lab.agent2.beats import StreamName
 from lab.agent2.engine import ID, Answer, Engine, refusal
@@ -25,7 +25,8 @@ from lab.agent2.feed import Reader
 from lab.agent2.job import MetadataFrame
 from lab.bearer import bears
 from lab.context import RunContext
-from lab.errors import EnvironmentFault, MisuseError
+from lab.errors import MisuseError
+from lab.http_shell import let_go_of_handlers, listen
 from lab.journal.events import Agent2Request, Agent2Stream, Event, JsonObject, digest
 
 # A2-001: everything lies below this path
@@ -34,8 +35,6 @@ MAX_BODY_BYTES = 1 << 20
 KEEP_ALIVE_SECONDS = 15.0
 BACKLOG = 64
 """When so many events wait for a reader they go out in groups of so many; otherwise each has a write of its own."""
-SHUTDOWN_SECONDS = 0.1
-"""What a handler has to end in once its connection was torn; not 0, which would mean no limit."""
 
 _HEADERS = {"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
 _KEEP_ALIVE = b": keep-alive\n\n"
@@ -97,17 +96,7 @@ class Agent2Server:
                 web.get(f"{PREFIX}/jobs/{{id}}/stream", self._stream, allow_head=False),
             ]
         )
-        # Cancelled handlers are how a reader that went away is noticed at once.
-        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=SHUTDOWN_SECONDS)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, self._host, self._port).start()
-        except OSError as error:
-            await runner.cleanup()
-            raise EnvironmentFault(
-                f"{self._name} cannot listen on {self._host}:{self._port}: {error.strerror}. End the program that "
-                "holds this port, or give another one; port 0 takes any that is free."
-            ) from error
+        runner = await listen(app, self._host, self._port, self._name)
         self._runner = runner
         # A second start, after a crash, is where callers know it to be.
         self._port = runner.addresses[0][1]
@@ -132,7 +121,7 @@ class Agent2Server:
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
-            _let_go_of_handlers()
+            let_go_of_handlers()
 
     # Requests
 
@@ -322,13 +311,6 @@ async def _json(request: web.Request) -> object:
     except (ValueError, RecursionError) as error:
         raise web.HTTPBadRequest from error
     return value
-
-
-def _let_go_of_handlers() -> None:
-    """aiohttp remembers the handlers of its last thousand routes with middlewares, and with them all of a run."""
-    remembered = getattr(web_app, "_cached_build_middleware", None)
-    if remembered is not None:
-        remembered.cache_clear()
 
 
 def _route(request: web.Request) -> str:

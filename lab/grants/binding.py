@@ -1,0 +1,41 @@
+"""What a grant is good for: the whole binding that is sealed in it (CX-017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+WORDS = {
+    "grant_id": "grantId",
+    "organization_id": "organizationId",
+    "environment": "environment",
+    "team_id": "teamId",
+    "actor_id": "actorId",
+    "agent_id": "agentId",
+    "conversation_id": "conversationId",
+    "destination": "destination",
+}
+"""The binding's ids, and their names where others read them: journals and the control."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantBinding:
+    """For whom, for what and until when; times in milliseconds since 1970 UTC. Valid while now < `expires_at_ms`."""
+
+    grant_id: str
+    organization_id: str
+    environment: str
+    team_id: str
+    actor_id: str
+    agent_id: str
+    conversation_id: str
+    destination: str
+    issued_at_ms: int
+    expires_at_ms: int
+
+    def told(self) -> dict[str, object]:
+        """The ids, as a journal has them."""
+        return {word: getattr(self, name) for name, word in WORDS.items()}
+
+
+NAMES = tuple(field.name for field in fields(GrantBinding))
+TIMES = ("issued_at_ms", "expires_at_ms")

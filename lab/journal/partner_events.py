@@ -128,6 +128,7 @@ class PartnerAnswerText(Event):
     run_id: str
     text: JsonObject
     events: int
+    """How many events it took; fewer than there are where it did not see them all."""
     outcome: str
     """The terminal status that the driver took as the run's outcome."""
     source: str
@@ -144,9 +145,9 @@ class PartnerAnswerText(Event):
 class PartnerRequest(Event):
     """The model answered a request.
 
-    `route` is the template without its method, `seconds` the time since it came. `key_role` is the role that the model
-    gives a key: chat, provisioning, another; None for an unknown one. `facts` has sent and answer as `PartnerCall` has,
-    plus what was decided and why.
+    It is told when it was decided, before the answer goes out. `route` is the template, with its method or without.
+    `key_role` is the role that the model gives the key: chat, provisioning, another; None for an unknown one. `facts`:
+    members of the answer under the contract's names, the grant of a bind as a fingerprint, plus why.
     """
 
     kind: ClassVar[str] = "partner.request"
@@ -162,7 +163,6 @@ class PartnerRequest(Event):
     run_id: str | None = None
     replay: bool = False
     facts: JsonObject = field(default_factory=dict)
-    seconds: float = 0.0
 
 
 @register
@@ -209,9 +209,9 @@ class StoreRequest(Event):
     `era` is 2025 (sessions) or 2026 (stateless); `method` the JSON-RPC method, `tool` the tool of a call. `status` is
     the HTTP status, 0 when the answer was torn on purpose; `rpc_error` the JSON-RPC code. `refused` says why no tool
     ran: static, grant-missing, grant-unknown, grant-expired, grant-revoked, grant-destination, grant-conversation,
-    """organizationId, environment, teamId, actorId, agentId, conversationId, destination, grantId of one that opened."""
+    session, shape. `executed` is true when the tool ran for this request, `duplicate` when its call id was answered
     from the first result (MCP-021). `misbehaved` names the scripted misbehaviour that shaped the answer.
-    `facts`: {data: whether catalogue data stands in the answer, destination: the store's own canonical URL}.
+    It is told once it was decided, before the answer goes out, however long that takes.
     """
 
     kind: ClassVar[str] = "store.request"
@@ -236,8 +236,6 @@ class StoreRequest(Event):
     session: str | None = None
     """Fingerprint of the session id."""
     facts: JsonObject = field(default_factory=dict)
-    began: int | None = None
-    """`journal.count` when the request had come; the entry itself is made when it was answered."""
 
 
 @register
@@ -245,9 +243,9 @@ class StoreRequest(Event):
 class IssuerRequest(Event):
     """The issuer answered.
 
-    `route` is grants, conversations, __lab/grants or __lab/revocations; `grant` the fingerprint of what it minted,
-    `grant_id` the id of what it minted or revoked. `facts` of conversations: {actorId, teamId, agentId, destination};
-    of grants: {agentId, destination, expiresAtMs (epoch)}; of __lab/grants: the binding that was asked for, expiresAtMs.
+    `route` is grants, conversations, lab-grants or lab-revocations; `grant` the fingerprint of what it minted,
+    `grant_id` the id of what it minted or revoked. `facts` of what it minted: {expiresAtMs (epoch)}; of conversations:
+    {actorId, teamId, agentId, destination}; of a revocation of several: {grantIds}.
     """
 
     kind: ClassVar[str] = "issuer.request"

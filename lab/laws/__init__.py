@@ -1,4 +1,4 @@
-"""The promises of the chat leg, each a sentence and a pure function from a journal to what broke it.
+"""The promises of both legs, each a sentence and a pure function from a journal to what broke it.
 
 Nothing of lab.protocol stands behind them: they judge what that core does.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lab.journal.events import ParticipantDeclared
 from lab.journal.writer import Entry
 from lab.laws import (
     admission,
@@ -47,9 +48,13 @@ from lab.laws import (
     window,
 )
 from lab.laws.law import Judged, Judgement, Law, Status, Violation
+from lab.laws.partner.registry import PARTNER_LAWS
 from lab.laws.view import JournalView
 
-ALL_LAWS: tuple[Law, ...] = (
+PARTNER_ROLE = "partner_api"
+"""The role of the participant that makes a run one of the partner leg."""
+
+CHAT_LAWS: tuple[Law, ...] = (
     *stream.LAWS,
     *longpoll.LAWS,
     *cursors.LAWS,
@@ -86,12 +91,28 @@ ALL_LAWS: tuple[Law, ...] = (
     *privacy.LAWS,
     *leftovers.LAWS,
 )
-"""Every law; all are judged in every run."""
+"""Every law of the chat leg; all are judged in every run of it."""
+
+ALL_LAWS: tuple[Law, ...] = (*CHAT_LAWS, *PARTNER_LAWS)
 
 
-def judge_all(entries: Sequence[Entry], laws: Sequence[Law] = ALL_LAWS) -> list[Judged]:
-    """Each law's judgement of a journal, in the order of `laws`."""
+def judge_all(entries: Sequence[Entry], laws: Sequence[Law] | None = None) -> list[Judged]:
+    """Each law's judgement of a journal, in the order of `laws`; None: all laws of the journal's leg."""
+    if laws is None:
+        roles = {entry.event.role for entry in entries if isinstance(entry.event, ParticipantDeclared)}
+        laws = PARTNER_LAWS if PARTNER_ROLE in roles else CHAT_LAWS
     return law.judge_all(entries, laws)
 
 
-__all__ = ["ALL_LAWS", "JournalView", "Judged", "Judgement", "Law", "Status", "Violation", "judge_all"]
+__all__ = [
+    "ALL_LAWS",
+    "CHAT_LAWS",
+    "PARTNER_LAWS",
+    "JournalView",
+    "Judged",
+    "Judgement",
+    "Law",
+    "Status",
+    "Violation",
+    "judge_all",
+]

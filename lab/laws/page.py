@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lab.laws import ALL_LAWS, Law
+from lab.laws.partner.words import ISSUER, PARTNER_API, PARTNER_CLIENT, STORE
 from lab.laws.seen import GATEWAY, LOCAL_AGENT
 
 PAGE = Path("docs/laws.md")
@@ -20,7 +21,14 @@ Every law is judged in every run, unasked. `lab explain LAW` tells one with its 
 nothing to judge says so; what a fault breaks by order is excused. This page is made by `{COMMAND}`.
 """
 
-_PARTIES = {LOCAL_AGENT: "Of a local agent", GATEWAY: "Of a gateway"}
+_PARTIES = {
+    LOCAL_AGENT: "Of a local agent",
+    GATEWAY: "Of a gateway",
+    PARTNER_API: "Of a partner API",
+    PARTNER_CLIENT: "Of the driver that calls it",
+    STORE: "Of the store",
+    ISSUER: "Of the issuer of grants",
+}
 
 
 def laws_page(laws: Sequence[Law] = ALL_LAWS) -> str:

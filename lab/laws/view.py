@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
+from functools import cached_property
 from math import inf
 from typing import Any
 
@@ -33,6 +34,7 @@ from lab.journal.events import (
     TextMessage,
 )
 from lab.journal.writer import Entry
+from lab.laws.partner.view import PartnerView
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, Exchange, FrameAt, Job, Session
 from lab.laws.toxics import BEHIND_IT, Toxics
 
@@ -249,6 +251,11 @@ class JournalView:
         return self.jobs.setdefault(job_id, Job(job_id))
 
     # What a law asks
+
+    @cached_property
+    def partner(self) -> PartnerView:
+        """The partner leg, read when a law first asks for it."""
+        return PartnerView(self)
 
     def slack(self, start: float, end: float) -> float:
         """Seconds by which a bound widens between two times: both ways of the slowest link, stalls, the loop's lag."""

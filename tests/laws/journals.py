@@ -27,7 +27,7 @@ from lab.journal.events import (
     digest,
 )
 from lab.journal.writer import Entry
-from lab.laws import ALL_LAWS, Judged, Status, Violation, judge_all
+from lab.laws import CHAT_LAWS, Judged, Status, Violation, judge_all
 
 AGENT = "a0000000-0000-4000-8000-000000000001"
 TENANT = "b0000000-0000-4000-8000-000000000001"
@@ -408,4 +408,4 @@ def chat_with_resume() -> Tale:
     return tale
 
 
-ALL_IDS = [law.id for law in ALL_LAWS]
+ALL_IDS = [law.id for law in CHAT_LAWS]

@@ -1,0 +1,102 @@
+"""What a journal of the partner leg is read into."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.laws.partner.seen import Moment
+from lab.laws.partner.view import PartnerView
+from lab.laws.view import JournalView
+from tests.laws.journals import chat_with_resume
+from tests.laws.partner.journals import EPOCH_MS, PartnerTale, answered, running
+
+
+def read(tale: PartnerTale) -> PartnerView:
+    return JournalView(tale.entries).partner
+
+
+def test_a_turn_is_joined_by_its_ids() -> None:
+    view = read(answered())
+    (run,) = view.runs.values()
+    (conversation,) = view.conversations.values()
+    assert (run.turn_id, run.conversation_id) == ("turn", "conv")
+    assert [len(one) for one in (run.accepted, run.polls, run.streams, run.texts, run.store_calls)] == [1, 1, 1, 1, 1]
+    assert [one.source for one in run.snapshots] == ["message", "run_status", "run"]
+    assert conversation.runs == [run]
+    assert conversation.actor == ("user", "team")
+    assert [call.operation for call in conversation.calls] == ["bind", "message", "run", "history"]
+    assert [call.operation for call in view.issuer_calls] == ["register", "grant"]
+    assert [one.event.grant for one in view.minted()] == ["g1"]
+
+
+def test_nothing_of_the_chat_leg_is_read() -> None:
+    view = JournalView(chat_with_resume().entries)
+    assert "partner" not in vars(view)
+    assert not view.partner.there
+    assert view.partner is view.partner
+
+
+def test_who_plays_a_party() -> None:
+    tale = PartnerTale()
+    assert read(tale).name("partner_client") == "driver"
+    assert JournalView([]).partner.name("partner_client") == "partner_client"
+
+
+def test_a_whole_stream_has_every_event_to_the_last() -> None:
+    tale = running()
+    tale.event(1, "turn")
+    assert read(tale).runs["run"].whole() is None
+    tale.event(3, "run_status")
+    assert read(tale).runs["run"].whole() is None
+    tale.event(2, "text")
+    whole = read(tale).runs["run"].whole()
+    assert whole is not None
+    assert [seen.type for seen in whole] == ["turn", "text", "run_status"]
+
+
+@pytest.mark.req("SSE-041")
+def test_a_result_is_paired_with_the_oldest_open_call_of_its_name() -> None:
+    tale = running()
+    for n, name, call_id in ((1, "a", "1"), (2, "a", "2"), (3, "b", "3")):
+        tale.event(n, "tool_call", None, name=name, toolCallId=call_id)
+    tale.event(4, "tool_result", None, name="a", ok=False)
+    tale.event(5, "tool_result", None, name="a", ok=True)
+    run = read(tale).runs["run"]
+    assert [(one.id, one.name, one.ok) for one in run.tool_calls(run.events())] == [
+        ("1", "a", False),
+        ("2", "a", True),
+        ("3", "b", None),
+    ]
+
+
+def test_a_call_is_surely_after_what_was_seen_before_it_began() -> None:
+    tale = PartnerTale()
+    first = tale.poll()
+    tale.poll(began=first + 1)
+    tale.poll(began=first)
+    tale.wait(1.0).call("run", began=None, seconds=0.5)
+    tale.call("run", began=None, seconds=1.0)
+    calls = read(tale).calls
+    assert [call.after(calls[0]) for call in calls[1:]] == [True, False, True, False]
+
+
+def test_the_api_s_wall_clock() -> None:
+    tale = PartnerTale()
+    tale.wait(10).request("clock", facts={"byMs": 60_000})
+    after = tale.wait(10).poll()
+    view = read(tale)
+    start = EPOCH_MS / 1000
+    assert (view.clock_moved(), view.clock_known()) == (True, True)
+    assert view.wall(Moment(1, 5.0)) == start + 5
+    assert view.wall(Moment(after, 20.0)) == start + 80
+    # Before the move, at it, and behind it.
+    assert view.when(start + 7, Moment(1, 5.0)).t == 7
+    assert view.when(start + 40, Moment(1, 5.0)).t == 10
+    assert view.when(start + 85, Moment(1, 5.0)).t == 25
+
+
+def test_a_move_of_the_clock_that_only_the_driver_tells_is_not_known() -> None:
+    tale = PartnerTale()
+    tale.call("clock")
+    view = read(tale)
+    assert (view.clock_moved(), view.clock_known()) == (True, False)

@@ -19,6 +19,7 @@ LAZY = {"contract": "lab.contract.commands:contract", "serve": "lab.commands.ser
 """Groups that are imported when they are called or asked for help."""
 
 SET_HELP = "Set a value of the scenario (gateway.tenant_mode=hosted) or a profile's blank (sut.NAME=VALUE)."
+PARTNER_HELP = "The partner API: reference, fixture (the one whose private output file is there), or its URL."
 AGENT_HELP = "reference, attach, a profile of scenarios/profiles/, or a command line."
 
 
@@ -58,6 +59,15 @@ def cli() -> None:
     """
 
 
+def _seconds(_context: click.Context, _parameter: click.Parameter, value: str) -> float:
+    from lab.durations import parse_duration
+
+    try:
+        return parse_duration(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 def _settings(values: Sequence[str]) -> dict[str, str]:
     settings = {}
     for value in values:
@@ -89,6 +99,7 @@ def _settings(values: Sequence[str]) -> dict[str, str]:
 )
 @click.option("--check-determinism", is_flag=True, help="Run twice on the virtual clock and compare the journals.")
 @click.option("--local-agent", metavar="WHAT", help=AGENT_HELP)
+@click.option("--partner", metavar="WHAT", help=PARTNER_HELP)
 @click.option(
     "--faults",
     metavar="embedded|HOST:PORT",
@@ -113,6 +124,7 @@ def run(
     clock: str,
     check_determinism: bool,
     local_agent: str | None,
+    partner: str | None,
     faults: str,
     out: Path,
     junit: Path | None,
@@ -124,8 +136,54 @@ def run(
 
     settings = _settings(sets)
     return RunCommand(
-        paths, seed, settings, local_agent, out, junit, as_json, tags, clock, check_determinism, faults
+        paths, seed, settings, local_agent, out, junit, as_json, tags, clock, check_determinism, faults, partner
     ).carry_out()
+
+
+FOLDER = click.option(
+    "--folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".orca/logs"),
+    show_default=True,
+    help="Where the private files of the environment lie.",
+)
+
+
+@cli.command()
+@click.argument("path", type=click.Path(path_type=Path), metavar="SCENARIO")
+@click.option("--ttl", default="30m", show_default=True, callback=_seconds, help="How long it stays.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65528),
+    default=3000,
+    show_default=True,
+    help="Base port: the partner API is at +5, the store at +6, the issuer at +7; 0 takes free ones.",
+)
+@FOLDER
+@click.option(
+    "--journal", type=click.Path(path_type=Path, dir_okay=False), help="Write the journal to this file (0600)."
+)
+def up(path: Path, ttl: float, port: int, folder: Path, journal: Path | None) -> ExitStatus:
+    """Keep the partner leg of a scenario alive, for who writes a partner's server: endpoints, keys, and a tour."""
+    from lab.commands.up import bring_up
+
+    return bring_up(path, ttl, port, folder, journal)
+
+
+@cli.command()
+@click.argument("target", required=False, metavar="[LINK|PARTICIPANT]")
+@click.argument("kind", required=False, metavar="[KIND]")
+@click.argument("values", nargs=-1, metavar="[VALUE…]")
+@click.option("--for", "lasts", metavar="TIME", help="How long it lasts, such as 5s; without it until `heal`.")
+@FOLDER
+def fault(target: str | None, kind: str | None, values: tuple[str, ...], lasts: str | None, folder: Path) -> ExitStatus:
+    """Break or heal a link of a running `lab up`: cut, reset, heal, delay 200ms, weather NAME, toxic TYPE NAME=VALUE.
+
+    `lab fault store crash --for 2s` lets a participant die; without arguments it tells the links that there are.
+    """
+    from lab.commands.fault import order
+
+    return order(target, kind, values, lasts, folder)
 
 
 @cli.command()
@@ -139,7 +197,7 @@ def run(
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("runs/explore"),
     show_default=True,
-    help="Where scenarios that fail are written.",
+    help="Where scenarios that fail are written. With scripts of agent2 it lies in the scenario's own project.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text.")
 def explore(

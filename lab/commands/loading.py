@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lab.agent2.script import load_script
 from lab.errors import ScenarioError, ScenarioErrors
-from lab.laws import ALL_LAWS
+from lab.laws import CHAT_LAWS, PARTNER_LAWS
 from lab.run.figures import FIGURE_NAMES
 from lab.scenario.loader import load_scenario
 from lab.scenario.model import Scenario
@@ -15,8 +15,13 @@ from lab.scenario.model import Scenario
 
 def load(path: Path, overrides: Mapping[str, str] | None = None) -> Scenario:
     """The scenario in a file; see `load_scenario` for what it raises."""
-    laws = [law.id for law in ALL_LAWS]
-    return load_scenario(path, known_laws=laws, overrides=overrides, known_figures=FIGURE_NAMES)
+    return load_scenario(
+        path,
+        known_laws=[law.id for law in CHAT_LAWS],
+        known_partner_laws=[law.id for law in PARTNER_LAWS],
+        overrides=overrides,
+        known_figures=FIGURE_NAMES,
+    )
 
 
 def check_scripts(scenario: Scenario) -> None:

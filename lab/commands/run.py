@@ -63,6 +63,7 @@ class RunCommand:
     clock: str = "real"
     check_determinism: bool = False
     faults: str = EMBEDDED
+    partner: str | None = None
 
     def carry_out(self) -> ExitStatus:
         """Run everything. Raises `UsageError` before the first run if any scenario or option is wrong."""
@@ -143,6 +144,7 @@ class RunCommand:
             out=self.out,
             seed=seed,
             local_agent=self.local_agent,
+            partner=self.partner,
             blanks={
                 name.removeprefix(BLANK_PREFIX): value
                 for name, value in self.settings.items()
@@ -193,6 +195,8 @@ class RunCommand:
             words += ["--faults", self.faults]
         if self.local_agent is not None:
             words += ["--local-agent", self.local_agent]
+        if self.partner is not None:
+            words += ["--partner", self.partner]
         for name, value in self._overrides.items():
             words += ["--set", f"{name}={value}"]
         if self.out != DEFAULT_OUT:

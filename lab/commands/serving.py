@@ -68,7 +68,7 @@ async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
         raise EnvironmentFault(f"--journal {path}: {error.strerror}. Name a file that can be written.") from error
     # Nobody repeats a server's life by its seed, so its ids are nobody's to guess.
     ctx = RunContext(secrets.randbits(63), clock, journal, secret_seed=secrets.randbits(128))
-    journal.listen(_tell)
+    journal.listen(tell)
     catch_loop_errors(ctx)
     parts = await start(ctx)
     try:
@@ -82,7 +82,7 @@ async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
     return ExitStatus.HELD
 
 
-def _tell(entry: Entry) -> None:
+def tell(entry: Entry) -> None:
     """A line for what a person at the terminal wants to see; never content."""
     words = _words(entry.event)
     if words:

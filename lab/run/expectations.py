@@ -72,7 +72,7 @@ def judge_expectation(expectation: Expectation, views: Views) -> Held:
     label, _, member = rest.partition(".")
     due = expectation.due
     if root == "figures":
-        return _number(expectation, views.figures.get(rest, ABSENT), due)
+        return hold_number(expectation, views.figures.get(rest, ABSENT), due)
     if root == "socket":
         return _socket(expectation, views.sockets.get(label), member, due)
     if root == "job":
@@ -80,27 +80,27 @@ def judge_expectation(expectation: Expectation, views: Views) -> Held:
     if root == "stream":
         stream = views.streams.get(label)
         if stream is None:
-            return Held(expectation, None, "the stream was not followed", _words(due))
+            return Held(expectation, None, "the stream was not followed", words_of(due))
         return _stream(expectation, stream, member, due)
     session = views.sessions.get(label)
     if session is None:
-        return Held(expectation, None, "the conversation was not opened", _words(due))
+        return Held(expectation, None, "the conversation was not opened", words_of(due))
     return _session(expectation, session, member, due)
 
 
 def _job(expectation: Expectation, job: JobView | None, member: str, due: Any) -> Held:
     if job is None:
-        return Held(expectation, None, "the job was not assigned", _words(due))
+        return Held(expectation, None, "the job was not assigned", words_of(due))
     if member == "acks":
         return _acks(expectation, job, due)
     if member == "runs":
-        return _number(expectation, job.runs, due)
+        return hold_number(expectation, job.runs, due)
     if not job.ended:
-        return Held(expectation, None, "no job.result came", _words(due))
+        return Held(expectation, None, "no job.result came", words_of(due))
     if member == "filesChangedCount":
-        return _number(expectation, ABSENT if job.files_changed is None else job.files_changed, due)
+        return hold_number(expectation, ABSENT if job.files_changed is None else job.files_changed, due)
     value = job.outcome if member == "outcome" else job.error_code
-    return Held(expectation, value == due, _words(value), _words(due))
+    return Held(expectation, value == due, words_of(value), words_of(due))
 
 
 def _acks(expectation: Expectation, job: JobView, due: Any) -> Held:
@@ -113,17 +113,17 @@ def _listed(expectation: Expectation, words: Sequence[str], due: Any) -> Held:
     matchers = due if isinstance(due, Mapping) else {"count": due}
     numbers = {name: value for name, value in matchers.items() if name != "contains"}
     held = _fits_number(len(words), numbers) and matchers.get("contains", "") in ("", *words)
-    return Held(expectation, held, seen, _words(due))
+    return Held(expectation, held, seen, words_of(due))
 
 
 def _socket(expectation: Expectation, socket: SocketView | None, member: str, due: Any) -> Held:
     if socket is None:
-        return Held(expectation, None, "the local agent never connected", _words(due))
+        return Held(expectation, None, "the local agent never connected", words_of(due))
     match member:
         case "opened":
-            return _number(expectation, socket.opened, due)
+            return hold_number(expectation, socket.opened, due)
         case "fallbacks":
-            return _number(expectation, socket.fallbacks, due)
+            return hold_number(expectation, socket.fallbacks, due)
         case "closes":
             return _listed(expectation, socket.closes, due)
         case "errors":
@@ -134,24 +134,29 @@ def _socket(expectation: Expectation, socket: SocketView | None, member: str, du
 
 def _stream(expectation: Expectation, stream: StreamView, member: str, due: Any) -> Held:
     if member in ("pages", "emptyPages"):
-        return _number(expectation, stream.pages if member == "pages" else stream.empty_pages, due)
+        return hold_number(expectation, stream.pages if member == "pages" else stream.empty_pages, due)
     matchers = due if isinstance(due, Mapping) else {"count": due}
     numbers = {name: value for name, value in matchers.items() if name != "contiguous"}
     fits = _fits_number(stream.events, numbers) and stream.contiguous is matchers.get("contiguous", stream.contiguous)
     seen = f"{stream.events} events, {'contiguous' if stream.contiguous else 'not contiguous'}"
-    return Held(expectation, fits, seen, _words(due))
+    return Held(expectation, fits, seen, words_of(due))
 
 
 def _session(expectation: Expectation, session: ConversationView, member: str, due: Any) -> Held:
     if member == "truncated":
-        return Held(expectation, session.truncated is due, _words(session.truncated), _words(due))
-    roles = ", ".join(_role(turn) for turn in session.turns)
-    seen = f"{len(session.turns)} turns ({roles})"
+        return Held(expectation, session.truncated is due, words_of(session.truncated), words_of(due))
+    return hold_turns(expectation, session.turns, due)
+
+
+def hold_turns(expectation: Expectation, turns: Sequence[Mapping[str, Any]], due: Any) -> Held:
+    """Turns of a conversation, of which each has a `role` and a `text`, against their number or a matcher for each."""
+    roles = ", ".join(_role(turn) for turn in turns)
+    seen = f"{len(turns)} turns ({roles})"
     if isinstance(due, Mapping):
-        return Held(expectation, _fits_number(len(session.turns), due), seen, _words(due))
-    if len(session.turns) != len(due):
+        return Held(expectation, _fits_number(len(turns), due), seen, words_of(due))
+    if len(turns) != len(due):
         return Held(expectation, False, seen, f"{len(due)} turns")
-    for number, (turn, matcher) in enumerate(zip(session.turns, due, strict=True), 1):
+    for number, (turn, matcher) in enumerate(zip(turns, due, strict=True), 1):
         miss = _turn_miss(turn, matcher)
         if miss is not None:
             return Held(expectation, False, f"turn {number}: {miss}", _turn_words(matcher))
@@ -178,15 +183,24 @@ def _role(turn: Mapping[str, Any]) -> str:
 def _turn_words(matcher: Mapping[str, Any]) -> str:
     """What is due of a turn; a piece of its text is content, so only its length is told (SEC-012)."""
     if "contains" not in matcher:
-        return _words(matcher)
-    return _words({**matcher, "contains": f"a text of {len(str(matcher['contains']))} characters"})
+        return words_of(matcher)
+    return words_of({**matcher, "contains": f"a text of {len(str(matcher['contains']))} characters"})
 
 
-def _number(expectation: Expectation, seen: Any, due: Any) -> Held:
+def hold_listed_text(expectation: Expectation, text: str, due: Mapping[str, Any]) -> Held:
+    """A text by its characters and by a piece of it; neither of them is told, since both are content (SEC-012)."""
+    numbers = {name: value for name, value in due.items() if name != "contains"}
+    held = _fits_number(len(text), numbers) and str(due.get("contains", "")) in text
+    missing = "" if str(due.get("contains", "")) in text else " without it"
+    return Held(expectation, held, f"a text of {len(text)} characters{missing}", _turn_words(due))
+
+
+def hold_number(expectation: Expectation, seen: Any, due: Any) -> Held:
+    """A number against another, or against matchers."""
     if seen is ABSENT:
-        return Held(expectation, False, "absent", _words(due))
+        return Held(expectation, False, "absent", words_of(due))
     matchers = due if isinstance(due, Mapping) else {"count": due}
-    return Held(expectation, _fits_number(seen, matchers), _words(seen), _words(due))
+    return Held(expectation, _fits_number(seen, matchers), words_of(seen), words_of(due))
 
 
 _MATCHERS: Mapping[str, Callable[[float, float], bool]] = {
@@ -200,11 +214,12 @@ def _fits_number(seen: float, matchers: Mapping[str, Any]) -> bool:
     return all(_MATCHERS[name](seen, value) for name, value in matchers.items())
 
 
-def _words(value: Any) -> str:
+def words_of(value: Any) -> str:
+    """A value in words."""
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_words(item)}" for name, item in value.items())
+        return ", ".join(f"{name} {words_of(item)}" for name, item in value.items())
     if isinstance(value, list | tuple):
-        return "; ".join(_words(item) for item in value)
+        return "; ".join(words_of(item) for item in value)
     if value is None:
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)

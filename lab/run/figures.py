@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 
-from lab.journal.events import FaultFired, Frame, SessionChanged, StreamPage
+from lab.journal.events import Event, FaultFired, Frame, SessionChanged, StreamPage
+from lab.journal.partner_events import IssuerRequest, PartnerCall, PartnerEvent, PartnerStream, StoreRequest
 from lab.journal.writer import Entry
 
 
@@ -27,6 +28,15 @@ class Figures:
     resume_seconds: float = 0.0
     """The longest time from a fault on a link, or a lost connection, to the session that was resumed."""
     faults: int = 0
+    calls: int = 0
+    """Tries of calls that the driver made of a partner API and of the issuer."""
+    call_retries: int = 0
+    streams: int = 0
+    """Streams of a run's events that the driver opened."""
+    store_executed: int = 0
+    """Calls for which a tool of the store ran."""
+    store_refused: int = 0
+    grants: int = 0
 
     def as_json(self) -> Mapping[str, float]:
         """Names and numbers."""
@@ -61,8 +71,26 @@ def figures_of(entries: Iterable[Entry]) -> Figures:
                     figures.resume_seconds = round(max(figures.resume_seconds, entry.t - broken_at), 3)
                     broken_at = None
             case _:
-                pass
+                _count_partner(figures, event)
     return figures
+
+
+def _count_partner(figures: Figures, event: Event) -> None:
+    match event:
+        case PartnerCall():
+            figures.calls += 1
+            figures.call_retries += event.attempt > 1
+        case PartnerStream():
+            figures.streams += event.change == "opened"
+        case PartnerEvent():
+            figures.events += event.applied
+        case StoreRequest():
+            figures.store_executed += event.executed
+            figures.store_refused += event.refused is not None
+        case IssuerRequest():
+            figures.grants += event.grant is not None
+        case _:
+            pass
 
 
 def _count_frame(figures: Figures, frame: Frame, seen: dict[tuple[str, str], None]) -> None:

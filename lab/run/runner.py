@@ -43,6 +43,8 @@ class RunOptions:
     out: Path
     seed: int
     local_agent: str | None = None
+    partner: str | None = None
+    """The partner API to drive in place of the scenario's own word; see `foreign_of`."""
     blanks: Mapping[str, str] = field(default_factory=dict)
     profiles: Path = Path("scenarios/profiles")
     repeat_command: str = ""
@@ -97,7 +99,7 @@ async def run_scenario(
     journal.on_full = ctx.defects.append
     listen(scenario, seed, journal)
     choice = SutChoice(options.local_agent, options.blanks, options.profiles, logs, options.show)
-    run = _Run(ctx, scenario, choice, options.faults)
+    run = _Run(ctx, scenario, choice, options)
     with noting_defects(ctx, logs / "lab.log"):
         stop, interrupted = await run.carry_out(_run_started(scenario, seed, options.clock, clock), interrupts)
     verdict = run.judge(stop, interrupted)
@@ -168,10 +170,10 @@ def _when_stopped(steps: asyncio.Task[None]) -> list[SimulationStopped]:
 
 
 class _Run:
-    def __init__(self, ctx: RunContext, scenario: Scenario, choice: SutChoice, faults: Address | None) -> None:
+    def __init__(self, ctx: RunContext, scenario: Scenario, choice: SutChoice, options: RunOptions) -> None:
         self._ctx = ctx
         self._scenario = scenario
-        self._leg: Leg = ChatLeg(ctx, scenario, choice, faults)
+        self._leg = _leg(ctx, scenario, choice, options)
 
     async def carry_out(self, started: RunStarted, interrupts: Interrupts) -> tuple[BaseException | None, bool]:
         """Build the world, run the steps, end the world; what stopped it early, and whether that was Ctrl-C."""
@@ -210,6 +212,16 @@ class _Run:
             interrupted,
             read_places(entries, self._scenario),
         )
+
+
+def _leg(ctx: RunContext, scenario: Scenario, choice: SutChoice, options: RunOptions) -> Leg:
+    if scenario.partner is None:
+        return ChatLeg(ctx, scenario, choice, options.faults)
+    # Only here: a run of the chat leg starts at once.
+    from lab.run.partner.leg import PartnerLeg, foreign_of
+
+    foreign = foreign_of(scenario, options.partner, options.clock, options.show)
+    return PartnerLeg(ctx, scenario, options.faults, foreign)
 
 
 def check_process_faults(scenario: Scenario, use: str | None, clock: str) -> None:

@@ -34,10 +34,10 @@ from lab.scenario.model import (
     ResultStep,
     Scenario,
     SessionStep,
-    Step,
     StreamStep,
     WaitStep,
 )
+from lab.scenario.step import Step
 
 BEGUN = ("running", "waiting_approval", "done", "failed", "cancelled")
 """States of a job.event that a job has once it has begun to run."""

@@ -18,6 +18,7 @@ from lab.scenario.findings import Findings, short
 from lab.scenario.model import Scenario
 from lab.scenario.names import gather
 from lab.scenario.overrides import override
+from lab.scenario.partner_names import is_partner_leg
 from lab.scenario.read_expect import read_expect, read_must_judge
 from lab.scenario.read_participants import (
     check_participant_names,
@@ -49,10 +50,12 @@ def load_scenario(
     root: Path | None = None,
     directions: Mapping[str, str] | None = None,
     known_figures: Collection[str] | None = None,
+    known_partner_laws: Collection[str] = (),
 ) -> Scenario:
     """The scenario in the file `path`, with `overrides` (dotted path to value) applied.
 
-    `known_laws` are the ids that `must_judge` may name. Files that the scenario names are looked for below `root`; see
+    `known_laws` are the ids that `must_judge` may name, `known_partner_laws` those in the partner leg. Files that the
+    scenario names are looked for below `root`; see
     `project_root` for None. `directions` maps each frame type to cp-to-la, la-to-cp or both; None takes the contract's.
     `known_figures` are the names that `figures.<name>` may have; None takes any.
     Raises ScenarioErrors with all mistakes of the file, or UsageError if it cannot be read or an override has no place.
@@ -68,7 +71,8 @@ def load_scenario(
         findings.report()
         raise MisuseError(f"{path}: the scenario has no sound part, yet nothing was found wrong with it")
     deadline = duration(findings, fitting, "deadline") or DEFAULT_DEADLINE
-    reading = Reading(findings, gather(tree), root or project_root(path), deadline, known_laws, known_figures)
+    laws = known_partner_laws if is_partner_leg(tree) else known_laws
+    reading = Reading(findings, gather(tree), root or project_root(path), deadline, laws, known_figures)
     _check_head(reading, fitting, path)
     scenario = _scenario(reading, fitting, path, directions)
     findings.report()

@@ -14,8 +14,6 @@ from lab.scenario.step import Step
 
 DEFAULT_TEAM = "shop"
 DEFAULT_AGENT = "store"
-DEFAULT_LEASE = 240.0
-"""Seconds that a confirmation asks for (MB-022)."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +84,17 @@ class PartnerSpec:
 
 @dataclass(frozen=True)
 class MembershipStep(Step):
-    """Confirm an employee's membership. `revision` None: one more than the driver's last. `lease` in seconds."""
+    """Confirm an employee's membership. `revision` None: one more than the driver's last.
+
+    `lease` in seconds is confirmed once; None asks for the driver's own, which is renewed as long as the run lasts.
+    """
 
     user: str
     team: str
     role: str = "member"
     active: bool = True
     revision: int | None = None
-    lease: float | None = DEFAULT_LEASE
+    lease: float | None = None
     fails: str | None = None
 
 
@@ -111,11 +112,10 @@ class ConversationStep(Step):
 
 @dataclass(frozen=True)
 class GrantStep(Step):
-    """Mint a grant. With `wrong` (claims by name) or `ttl` (seconds) the issuer's control makes it."""
+    """Mint a grant. With `wrong` (claims by name) the issuer's control makes it."""
 
     conversation: str
     wrong: Mapping[str, str] = field(default_factory=dict)
-    ttl: float | None = None
     fails: str | None = None
 
 

@@ -79,7 +79,15 @@ PARTNER_PATHS: Mapping[str, Mapping[str, Due]] = {
         **dict.fromkeys(TIMINGS, _NUMBER),
     },
     "stream": {"events": PATHS["stream"]["events"], "opened": _NUMBER},
-    "history": {"items": PATHS["session"]["turns"], "pages": _NUMBER},
+    "history": {
+        "items": Due(
+            "a number, a list of items, or a mapping of count, min and max",
+            types=(int, float),
+            matchers=NUMBERS,
+            turns=True,
+        ),
+        "pages": _NUMBER,
+    },
     "context": {"version": _NUMBER, "active": Due("true or false", types=(bool,))},
 }
 LABELS = {"run": "run", "stream": "run", "history": "conversation", "context": "conversation"}

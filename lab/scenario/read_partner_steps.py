@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from lab.durations import parse_duration
 from lab.scenario.findings import words
 from lab.scenario.partner_model import (
-    DEFAULT_LEASE,
     AttachStep,
     BindStep,
     CallStep,
@@ -117,14 +116,14 @@ class PartnerStepReader:
             role=text(body.node, "role") or MembershipStep.role,
             active=active,
             revision=whole(body.node, "revision"),
-            lease=self._lease(body, DEFAULT_LEASE if active else None),
+            lease=self._lease(body),
             fails=text(body.node, "fails"),
         )
 
-    def _lease(self, body: StepBody, default: float | None) -> float | None:
+    def _lease(self, body: StepBody) -> float | None:
         written = text(body.node, "lease")
         if written is None:
-            return default
+            return None
         seconds = parse_duration(written.removeprefix("-"))
         return -seconds if written.startswith("-") else seconds
 
@@ -143,15 +142,13 @@ class PartnerStepReader:
 
     def _grant(self, body: StepBody) -> Step:
         wrong = mapping(body.node, "wrong")
-        for member in ("wrong", "ttl"):
-            if member in body.node.members:
-                self._needs_controls(body.node.members[member], f"`{member}`")
+        if wrong is not None:
+            self._needs_controls(wrong, "`wrong`")
         return GrantStep(
             body.line,
             body.within,
             conversation=self._label(body, "conversation"),
             wrong={name: str(plain(value)) for name, value in wrong.members.items()} if wrong else {},
-            ttl=duration(self._reading.findings, body.node, "ttl"),
             fails=text(body.node, "fails"),
         )
 

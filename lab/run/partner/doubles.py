@@ -17,6 +17,11 @@ CATALOGUE_SEED = 9001
 """One catalogue for all runs, so that a scenario may name its products."""
 
 
+def store_tool_set() -> ToolSet:
+    """What every store of the lab can do."""
+    return ToolSet(store_tools(make_catalogue(CATALOGUE_SEED)))
+
+
 def make_issuer(ctx: RunContext, identity: PartnerIdentity, seal: Seal, ttl: float = IssuerSpec.ttl) -> IssuerCore:
     """The issuer; its grants live `ttl` seconds by the wall clock of `ctx`."""
     nonces = ctx.secret_draws(ISSUER, "nonce")
@@ -52,7 +57,7 @@ def make_store(
     )
     return StoreCore(
         settings,
-        ToolSet(store_tools(make_catalogue(CATALOGUE_SEED))),
+        store_tool_set(),
         static_credential=identity.static_credential,
         seal=seal,
         is_revoked=issuer.is_revoked,

@@ -4,35 +4,44 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from lab.context import RunContext
-from lab.errors import EnvironmentFault, MisuseError
+from lab.errors import EnvironmentFault, MisuseError, NotApplicable
 from lab.faults.address import Address
 from lab.faults.fault_link import FaultLink
+from lab.faults.link import Link
+from lab.grants.issuer import IssuerCore
 from lab.grants.seal import Seal
 from lab.grants.server import IssuerServer
 from lab.journal.events import ParticipantDeclared
+from lab.partner.client.fixture_output import FixtureOutput
+from lab.partner.client.issuer import IssuerTarget
+from lab.partner.client.settings import Target
+from lab.partner.model.controls import Controls
 from lab.partner.model.server import PartnerServer
-from lab.partner.model.settings import AgentSettings, GivenKeys, GrantClaims, McpCandidate, PartnerSettings
 from lab.run.ending import Part, close_all, end_in_time
 from lab.run.fault_server import Carrier, carrier_of
 from lab.run.link_faults import LinkFaults
-from lab.run.partner.doubles import make_issuer, make_store
-from lab.run.partner.identity import ENVIRONMENT, NAMESPACE, PartnerIdentity, draw_partner_identity
-from lab.run.services import ServiceFaults
+from lab.run.partner.doubles import make_issuer, make_store, store_tool_set
+from lab.run.partner.foreign import await_fixture, found_fixture, serving_of
+from lab.run.partner.identity import PartnerIdentity, draw_partner_identity
+from lab.run.partner.reference import reference_settings
+from lab.run.services import Mortal, ServiceFaults
 from lab.scenario.model import Scenario
-from lab.scenario.partner_model import PartnerAgentSpec, PartnerSpec
+from lab.scenario.partner_model import PartnerSpec
 from lab.scenario.partner_names import ISSUER, PARTNER_API, STORE
 from lab.scenario.read_partner import misbehaviour_of
+from lab.store.fixture_input import FIXTURE_INPUT, FixtureInput, write_fixture_input
 from lab.store.server import PATH, StoreServer
 from lab.store.settings import CANONICAL_DESTINATION
 
-OTHER_SERVER = ("other-store", "https://93.184.216.35/mcp")
-"""A second store that an agent with several candidates is allowed; nothing listens there and nothing calls it."""
+NO_PORTS: Mapping[str, int] = MappingProxyType({})
+"""Every link listens where it may."""
 
 
 class _MortalStore:
@@ -51,6 +60,16 @@ class _MortalStore:
         await self._server.start()
 
 
+@dataclass(frozen=True)
+class Foreign:
+    """A partner API that the lab does not start: where its private files lie, and how the user is told to start it."""
+
+    workspace: Path
+    tell: Callable[[str], None]
+    origin: str | None = None
+    """Where it is reached, when that is not where its file says."""
+
+
 @dataclass
 class PartnerWorld:
     """The running participants of a scenario of the partner leg."""
@@ -59,9 +78,13 @@ class PartnerWorld:
     around: RunContext
     """The same run with the wall clock of everything but the partner API, which a control can set ahead."""
     identity: PartnerIdentity
+    target: Target
+    issuer_target: IssuerTarget
     store: StoreServer
     issuer: IssuerServer
-    api: PartnerServer
+    issuer_core: IssuerCore
+    api: PartnerServer | None
+    """The lab's own model; None when another partner API is driven."""
     links: Mapping[str, FaultLink]
     faults: LinkFaults
     services: ServiceFaults
@@ -71,6 +94,20 @@ class PartnerWorld:
     """Folder of what must not lie in the run's own: the state of the partner API."""
     carrier: Part
     """What stands beside the links, and tells what of them is left."""
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The keys by the names that a report may say."""
+
+    @property
+    def model(self) -> PartnerServer:
+        """The lab's own model. Raises `NotApplicable` when another partner API is driven."""
+        if self.api is None:
+            raise NotApplicable("not applicable: the partner API is not the lab's own, and has no controls")
+        return self.api
+
+    @property
+    def controls(self) -> Controls:
+        """What only the lab's own model can be made to do (PA-055). Raises `NotApplicable`."""
+        return self.model.controls
 
     async def end(self) -> None:
         """End everything and remove what it left on disk, also when the caller is cancelled meanwhile.
@@ -84,24 +121,33 @@ class PartnerWorld:
 
     async def _close(self) -> None:
         self.faults.close()
-        errors = await close_all((self.services, *self.links.values(), self.carrier, self.api, self.store, self.issuer))
+        own = () if self.api is None else (self.api,)
+        errors = await close_all((self.services, *self.links.values(), self.carrier, *own, self.store, self.issuer))
         for further in errors[1:]:
             self.ctx.fail(further)
         if errors:
             raise errors[0]
 
 
-async def build_partner_world(ctx: RunContext, scenario: Scenario, faults: Address | None = None) -> PartnerWorld:
+async def build_partner_world(
+    ctx: RunContext,
+    scenario: Scenario,
+    faults: Address | None = None,
+    *,
+    ports: Mapping[str, int] = NO_PORTS,
+    foreign: Foreign | None = None,
+) -> PartnerWorld:
     """Start store, issuer, partner API and links. If one cannot start, those before it are ended again.
 
-    `faults` is the Toxiproxy server that carries the links; None takes the lab's own engine.
+    `faults` is the Toxiproxy server that carries the links; None takes the lab's own engine, whose links listen at
+    `ports`, by their targets, where they are named there. `foreign` takes the place of the lab's own partner API.
     """
     spec = scenario.partner
     if spec is None:
         raise MisuseError(f"{scenario.file}: no scenario of the partner leg")
-    builder = _Builder(ctx, scenario, spec, _scratch(), carrier_of(ctx, faults))
+    builder = _Builder(ctx, scenario, spec, carrier_of(ctx, faults), dict(ports))
     try:
-        return await builder.build()
+        return await builder.build(foreign)
     except BaseException:
         await close_all(reversed(builder.started))
         shutil.rmtree(builder.scratch, ignore_errors=True)
@@ -109,26 +155,64 @@ async def build_partner_world(ctx: RunContext, scenario: Scenario, faults: Addre
 
 
 class _Builder:
-    def __init__(self, ctx: RunContext, scenario: Scenario, spec: PartnerSpec, scratch: Path, carrier: Carrier) -> None:
+    def __init__(
+        self, ctx: RunContext, scenario: Scenario, spec: PartnerSpec, carrier: Carrier, ports: dict[str, int]
+    ) -> None:
         self._ctx = ctx
         self._around = ctx.apart()
         self._scenario = scenario
         self._spec = spec
         self._carrier = carrier
+        self._ports = ports
         self._identity = draw_partner_identity(ctx, tuple(spec.api.agents))
         self._seal = Seal(self._identity.seal_key)
         self._links: dict[str, FaultLink] = {}
         self._base: dict[str, str] = {}
-        self.scratch = scratch
+        self.scratch = _scratch()
         self.started: list[Part] = [carrier]
 
-    async def build(self) -> PartnerWorld:
+    async def build(self, foreign: Foreign | None) -> PartnerWorld:
         """Start everything; what was started so far is in `started`."""
-        spec = self._spec.store
+        running = None if foreign is None else found_fixture(foreign.workspace, self._ctx.wall_ms())
+        if foreign is not None and running is not None and running.issuer is None:
+            # It was told of a store before: that is where it has to be again.
+            serving = serving_of(foreign.workspace)
+            self._ports[STORE] = serving.port
+            self._identity = replace(self._identity, static_credential=serving.static_credential)
         issuer_core = make_issuer(self._around, self._identity, self._seal, self._spec.issuer.ttl)
-        store_core = make_store(self._around, self._identity, self._seal, issuer_core, spec.answers, spec.refusal)
-        store_core.misbehave(misbehaviour_of(one) for one in spec.misbehave)
-        store = StoreServer(self._around, STORE, store_core)
+        store, issuer = await self._doubles(issuer_core)
+        services: dict[str, Mortal] = {STORE: _MortalStore(store)}
+        api: PartnerServer | None = None
+        if foreign is None:
+            api = services[PARTNER_API] = await self._reference()
+            target, grants = self._own_target(), self._own_issuer()
+        else:
+            output = await self._fixture(foreign, running)
+            target, grants = self._foreign_target(output), output.issuer or self._own_issuer()
+        return PartnerWorld(
+            self._ctx,
+            self._around,
+            self._identity,
+            target,
+            grants,
+            store,
+            issuer,
+            issuer_core,
+            api,
+            self._links,
+            LinkFaults(self._ctx, self._links, _no_instance),
+            ServiceFaults(self._ctx, services),
+            self._base,
+            self.scratch,
+            self._carrier,
+            self._identity.secrets(),
+        )
+
+    async def _doubles(self, issuer_core: IssuerCore) -> tuple[StoreServer, IssuerServer]:
+        spec = self._spec.store
+        core = make_store(self._around, self._identity, self._seal, issuer_core, spec.answers, spec.refusal)
+        core.misbehave(misbehaviour_of(one) for one in spec.misbehave)
+        store = StoreServer(self._around, STORE, core)
         issuer = IssuerServer(self._around, ISSUER, issuer_core)
         self._declare(STORE, "double", destination=CANONICAL_DESTINATION)
         self._declare(ISSUER, "double")
@@ -138,26 +222,52 @@ class _Builder:
         self.started.append(issuer)
         await self._link(STORE, store.base)
         await self._link(ISSUER, issuer.base)
-        # The partner API is told at its start where the store's link stands.
-        api = PartnerServer(self._ctx, PARTNER_API, self._settings())
+        return store, issuer
+
+    async def _reference(self) -> PartnerServer:
+        """The lab's own model, which is told at its start where the store's link stands."""
+        url = self._base[STORE] + PATH
+        settings = reference_settings(self._spec.api, self._identity, self._seal, url, self.scratch)
+        api = PartnerServer(self._ctx, PARTNER_API, settings)
         self._declare(PARTNER_API, "reference", organizationId=self._identity.organization_id)
         await api.start()
         self.started.append(api)
         await self._link(PARTNER_API, api.url)
-        return PartnerWorld(
-            self._ctx,
-            self._around,
+        return api
+
+    async def _fixture(self, foreign: Foreign, running: FixtureOutput | None) -> FixtureOutput:
+        """The running fixture, or the one that is started now that it can know of the store."""
+        if running is None:
+            url = self._base[STORE] + PATH
+            given = FixtureInput(url, self._identity.static_credential)
+            registered = {int(urlsplit(url).port or 0)}
+            write_fixture_input(foreign.workspace / FIXTURE_INPUT, given, store_tool_set(), registered)
+            running = await await_fixture(foreign.workspace, self._ctx.wall_ms, foreign.tell)
+        origin = foreign.origin or running.api_origin
+        self._declare(PARTNER_API, "attach", organizationId=running.organization_id, origin=origin)
+        # What is encrypted up to a name cannot pass through a link that has another one.
+        if origin.startswith("http://"):
+            await self._link(PARTNER_API, origin)
+        else:
+            self._base[PARTNER_API] = origin
+        self._identity = replace(
             self._identity,
-            store,
-            issuer,
-            api,
-            self._links,
-            LinkFaults(self._ctx, self._links, _no_instance),
-            ServiceFaults(self._ctx, {PARTNER_API: api, STORE: _MortalStore(store)}),
-            self._base,
-            self.scratch,
-            self._carrier,
+            organization_id=running.organization_id,
+            chat_key=running.chat_key,
+            provisioning_key=running.provisioning_key,
+            agents={name: running.agent_id or agent for name, agent in self._identity.agents.items()},
         )
+        return running
+
+    def _own_target(self) -> Target:
+        return Target(self._base[PARTNER_API], self._identity.organization_id, self._identity.chat_key)
+
+    def _foreign_target(self, output: FixtureOutput) -> Target:
+        return replace(self._own_target(), agent_id=output.agent_id, external_team_id=output.external_team_id)
+
+    def _own_issuer(self) -> IssuerTarget:
+        base, identity = self._base[ISSUER], self._identity
+        return IssuerTarget(f"{base}/grants", identity.issuer_key, f"{base}/conversations", identity.register_key)
 
     def _declare(self, name: str, how: str, **facts: object) -> None:
         self._ctx.journal.record("run", ParticipantDeclared(name, name, how, facts))
@@ -169,56 +279,17 @@ class _Builder:
             if spec.to != target:
                 continue
             url = urlsplit(base)
-            link = self._carrier.link(spec, (str(url.hostname), int(url.port or 0)))
+            upstream = (str(url.hostname), int(url.port or 80))
+            port = self._ports.get(target)
+            link: FaultLink = (
+                self._carrier.link(spec, upstream)
+                if port is None
+                else Link(self._ctx, spec.name, upstream, port=port, delay=spec.delay, to=spec.to)
+            )
             await link.start()
             self.started.append(link)
             self._links[spec.name] = link
-            host, port = link.address
-            self._base[target] = f"http://{host}:{port}"
-
-    def _settings(self) -> PartnerSettings:
-        spec, identity = self._spec.api, self._identity
-        return PartnerSettings(
-            identity.organization_id,
-            spec.teams,
-            tuple(self._agent(agent) for agent in spec.agents.values()),
-            namespace=NAMESPACE,
-            environment=ENVIRONMENT,
-            destinations={CANONICAL_DESTINATION: self._base[STORE] + PATH},
-            static_credential=identity.static_credential,
-            keys=GivenKeys(identity.chat_key, identity.provisioning_key, identity.control_key),
-            claim_reader=self._claims if spec.checks_claims else None,
-            keep_alive_seconds=spec.keep_alive,
-            status_after_error=spec.status_after_error,
-            state_path=self.scratch / "partner.sqlite" if spec.keeps_state else None,
-            mcp_era=spec.mcp_era,
-        )
-
-    def _agent(self, spec: PartnerAgentSpec) -> AgentSettings:
-        store = McpCandidate(self._identity.server_id, CANONICAL_DESTINATION)
-        candidates = {"store": (store,), "none": None, "lost": (), "several": (store, McpCandidate(*OTHER_SERVER))}
-        return AgentSettings(
-            self._identity.agents[spec.name],
-            spec.team,
-            spec.name,
-            mcp=candidates[spec.mcp],
-            script=spec.script,
-            profile=spec.profile,
-        )
-
-    def _claims(self, grant: str) -> GrantClaims | None:
-        opened = self._seal.open(grant)
-        if opened is None:
-            return None
-        return GrantClaims(
-            opened.organization_id,
-            opened.environment,
-            opened.team_id,
-            opened.actor_id,
-            opened.agent_id,
-            opened.conversation_id,
-            opened.destination,
-        )
+            self._base[target] = f"http://{link.address[0]}:{link.address[1]}"
 
 
 def _scratch() -> Path:

@@ -1,0 +1,56 @@
+"""One fault beside a scenario's own, as somebody orders it while the scenario's participants run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lab.errors import UsageError
+from lab.faults.plan import Fault
+from lab.scenario.findings import Findings
+from lab.scenario.loader import DEFAULT_DEADLINE, project_root
+from lab.scenario.model import FaultStep
+from lab.scenario.names import gather
+from lab.scenario.read_partner import read_partner
+from lab.scenario.read_steps import read_steps
+from lab.scenario.reading import Reading
+from lab.scenario.shape import sound
+from lab.scenario.yaml_places import MapNode, parse_untrusted
+
+ORDERED = "the fault"
+"""What errors name in place of a file."""
+
+LONGEST = 3600.0
+"""Seconds that an ordered fault may last."""
+
+_PARTICIPANTS = ("scenario", "about", "partner_api", "store", "issuer", "links")
+
+
+def read_fault_untrusted(scenario: Path, members: Mapping[str, Any], fault_id: str) -> Fault:
+    """The fault that `members` tell in the words of a `fault:` step, on the participants of a scenario's file.
+
+    Raises `UsageError` with all that is wrong with it.
+    """
+    text = yaml.safe_dump({"steps": [{"fault": dict(members)}]}, default_flow_style=None)
+    ordered, _ = parse_untrusted(text, ORDERED)
+    whole, _ = parse_untrusted(scenario.read_text("utf-8"), str(scenario))
+    if not isinstance(ordered, MapNode) or not isinstance(whole, MapNode):
+        raise UsageError(f"{ORDERED}: no mapping of members such as `link` and `cut`")
+    kept = {name: node for name, node in whole.members.items() if name in _PARTICIPANTS}
+    keys = {**whole.keys, **ordered.keys}
+    root = MapNode(whole.place, whole.path, {**kept, "steps": ordered.members["steps"]}, keys)
+    findings = Findings(ORDERED)
+    fit = sound(root, findings)
+    findings.report()
+    if not isinstance(fit, MapNode):
+        raise UsageError(f"{ORDERED}: nothing of it can be read")
+    reading = Reading(findings, gather(fit), project_root(scenario), max(DEFAULT_DEADLINE, LONGEST), (), None)
+    steps = read_steps(reading, fit, None, read_partner(reading, fit))
+    findings.report()
+    if len(steps) != 1 or not isinstance(steps[0], FaultStep):
+        raise UsageError(f"{ORDERED}: due is one fault")
+    return replace(steps[0].fault, id=fault_id)

@@ -34,7 +34,6 @@ class PartnerApiSpec:
     use: str = "reference"
     teams: tuple[str, ...] = (DEFAULT_TEAM,)
     agents: Mapping[str, PartnerAgentSpec] = field(default_factory=dict)
-    scripts: tuple[Path, ...] = ()
     mcp_era: str = "2025"
     keep_alive: float = 15.0
     keeps_state: bool = False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from lab.errors import UsageError
@@ -76,7 +75,6 @@ def _api(reading: Reading, root: MapNode) -> PartnerApiSpec:
         use=text(node, "use") or PartnerApiSpec.use,
         teams=teams,
         agents=_agents(reading, node, teams),
-        scripts=tuple(path for path in (_file(reading, one) for one in entries(node, "scripts")) if path is not None),
         mcp_era=text(node, "mcp_era") or PartnerApiSpec.mcp_era,
         keep_alive=duration(reading.findings, node, "keep_alive") or PartnerApiSpec.keep_alive,
         keeps_state=_flag(node, "keeps_state"),
@@ -129,10 +127,6 @@ def _issuer(reading: Reading, root: MapNode) -> IssuerSpec:
         message = f"seen {ttl:g} s, due {LEAST_TTL:g} to {MOST_TTL:g} s."
         reading.findings.add(node.members["ttl"], message)
     return IssuerSpec(ttl or IssuerSpec.ttl, line=root.keys.get(ISSUER, root.place).line)
-
-
-def _file(reading: Reading, node: object) -> Path | None:
-    return project_file(reading, node) if isinstance(node, ScalarNode) else None
 
 
 def _flag(node: MapNode, name: str, *, default: bool = False) -> bool:

@@ -22,7 +22,6 @@ partner_api:
   agents:
     store: { script: fixtures/partner/answer.yaml }
     talk: { team: office, mcp: none, profile: false }
-  scripts: [fixtures/partner/answer.yaml]
   mcp_era: "2026"
   keep_alive: 1s
   keeps_state: true

@@ -33,12 +33,7 @@ def test_participants(tmp_path: Path) -> None:
     assert scenario.partner is not None
     api, store, issuer = scenario.partner.api, scenario.partner.store, scenario.partner.issuer
     script = (tmp_path / "fixtures" / "partner" / "answer.yaml").resolve()
-    assert (api.use, api.teams, api.scripts, api.keep_alive) == (
-        "http://127.0.0.1:3005",
-        ("shop", "office"),
-        (script,),
-        1.0,
-    )
+    assert (api.use, api.teams, api.keep_alive) == ("http://127.0.0.1:3005", ("shop", "office"), 1.0)
     assert api.agents == {
         "store": PartnerAgentSpec("store", "shop", script=script),
         "talk": PartnerAgentSpec("talk", "office", "none", profile=False),
@@ -48,7 +43,7 @@ def test_participants(tmp_path: Path) -> None:
         MisbehaviourSpec("http-status", method="tools/list", status=503),
     )
     assert issuer.ttl == 60.0
-    assert scenario.links["front"] == LinkSpec("front", "issuer", delay=0.02, line=23)
+    assert scenario.links["front"] == LinkSpec("front", "issuer", delay=0.02, line=22)
     assert (scenario.gateways, scenario.agent2s, scenario.local_agents) == ({}, {}, {})
 
 
@@ -62,7 +57,7 @@ def test_defaults(tmp_path: Path) -> None:
 
 def test_steps(tmp_path: Path) -> None:
     steps = full(tmp_path).steps
-    assert steps[0] == MembershipStep(25, 1.0, "anna", "office", "owner", False, 4, None, "CHAT_CONFLICT")
+    assert steps[0] == MembershipStep(24, 1.0, "anna", "office", "owner", False, 4, None, "CHAT_CONFLICT")
     assert isinstance(steps[1], MembershipStep)
     assert steps[1].lease == -1.0
     assert isinstance(steps[9], AttachStep)

@@ -37,6 +37,16 @@ def test_an_altered_grant_is_none(place: int) -> None:
     assert Seal(SEAL_KEY).open(GRANT[:place] + other + GRANT[place + 1 :]) is None
 
 
+@pytest.mark.req("GR-010")
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_a_grant_has_one_spelling(size: int) -> None:
+    """The last character may have bits that no byte needs."""
+    grant = Seal(SEAL_KEY).seal(replace(BINDING, actor_id="x" * size), NONCE)
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    opened = [last for last in alphabet if Seal(SEAL_KEY).open(grant[:-1] + last) is not None]
+    assert opened == [grant[-1]]
+
+
 @pytest.mark.req("GR-016")
 def test_the_key_of_another_start_opens_nothing() -> None:
     assert Seal(b"o" * 32).open(GRANT) is None

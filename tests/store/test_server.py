@@ -13,6 +13,7 @@ import pytest
 from lab.errors import EnvironmentFault, MisuseError
 from lab.journal.partner_events import IssuerRequest, fingerprint
 from lab.store.catalogue import FIXED_PRODUCT
+from lab.store.conformance_tools import conformance_tools
 from lab.store.core import MAX_BODY_BYTES, StoreCore
 from lab.store.headers import Era
 from lab.store.server import StoreServer
@@ -27,7 +28,6 @@ from tests.store.bench import (
     STATIC,
     VERSION_2025,
     VERSION_2026,
-    Bench,
     running,
 )
 
@@ -450,8 +450,11 @@ async def test_a_close_tears_what_is_open() -> None:
 
 
 async def test_the_open_profile_asks_nothing() -> None:
-    async with running(static=None) as bench:
+    """As the MCP conformance runner meets the store, with the tools that it looks for."""
+    async with running(static=None, more_tools=conformance_tools()) as bench:
         bench.credential = {}
-        called: Bench = bench
-        assert MARKER in (await called.stateless("tools/call", PRODUCT)).raw.decode()
-        assert called.last.executed
+        assert len((await bench.stateless("tools/list")).json["result"]["tools"]) == 15
+        said = await bench.stateless("tools/call", {"name": "test_simple_text"})
+        assert said.json["result"]["isError"] is False
+        assert MARKER in (await bench.stateless("tools/call", PRODUCT)).raw.decode()
+        assert (bench.last.executed, bench.last.refused) == (True, None)

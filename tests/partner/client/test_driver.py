@@ -222,7 +222,7 @@ def content(body: bytes, **headers: str) -> Reply:
     return plain(200, body, "text/plain", **(protective | headers))
 
 
-@pytest.mark.req("AT-018", "AT-019", "AT-020", "AT-021", "AT-022", "PA-044")
+@pytest.mark.req("AT-018", "AT-019", "PA-044")
 async def test_a_file_is_read_with_and_without_the_actor() -> None:
     async with bench() as bed:
         await bed.with_conversation()

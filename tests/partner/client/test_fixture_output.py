@@ -72,7 +72,7 @@ def test_a_file_without_a_required_member_is_refused(path: Path, name: str, valu
     assert name in str(refused.value)
 
 
-@pytest.mark.req("FX-032", "PRIV-014")
+@pytest.mark.req("FX-032")
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660, 0o700 | 0o010])
 def test_a_file_that_others_can_read_is_refused(path: Path, mode: int) -> None:
     with pytest.raises(FixtureRefused, match="0600"):
@@ -176,7 +176,7 @@ def test_what_is_no_object_is_refused(path: Path, text: str) -> None:
         read(path, text)
 
 
-@pytest.mark.req("FX-033", "FX-046")
+@pytest.mark.req("FX-033")
 def test_which_target_is_driven(path: Path) -> None:
     assert find_fixture_output(path, NOW_MS) == (None, "the lab's own partner API, as there is no fixture file")
     put(path, FILE)

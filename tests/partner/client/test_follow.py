@@ -308,7 +308,6 @@ def test_comments_keep_a_quiet_stream_open() -> None:
     assert virtually(main) == (["opened"], 17 * 15 + 2)
 
 
-@pytest.mark.req("SSE-035")
 def test_comments_after_the_status_do_not_hold_the_driver() -> None:
     async def main() -> float:
         async with bench(DriverSettings(renews_leases=False)) as bed:
@@ -321,7 +320,6 @@ def test_comments_after_the_status_do_not_hold_the_driver() -> None:
     assert virtually(main) == 2.9
 
 
-@pytest.mark.req("SSE-035")
 def test_an_api_that_does_not_close_after_the_status_is_not_waited_for() -> None:
     async def main() -> tuple[str, float]:
         async with bench(DriverSettings(renews_leases=False)) as bed:
@@ -344,6 +342,18 @@ def test_following_ends_at_its_deadline() -> None:
             return outcome, round(bed.ctx.now() - start, 1)
 
     assert virtually(main) == (GaveUp("accepted", 0), 100.0)
+
+
+def test_no_stream_is_opened_behind_the_deadline() -> None:
+    async def main() -> tuple[object, int, float]:
+        async with bench(DriverSettings(renews_leases=False)) as bed:
+            await bed.with_run()
+            start = bed.ctx.now()
+            bed.api.on(EVENTS, LOST)
+            outcome = await bed.driver.follow("r", deadline_s=0.3)
+            return outcome, len(bed.api.of(EVENTS)), round(bed.ctx.now() - start, 2)
+
+    assert virtually(main) == (GaveUp("accepted", 0), 2, 0.25)
 
 
 async def test_a_stream_in_another_name() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 from collections.abc import AsyncIterator
 from io import BytesIO
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from lab.partner.model.answers import FilePart, JsonBody, Upload
 from lab.partner.model.bodies import JSON_BYTES, body_digest
 from lab.partner.model.words import ATTACHMENT_BYTES
 from lab.sim.run import run_virtual
-from tests.partner.model.calls import TEAM, USER, Api, Reply, running
+from tests.partner.model.calls import TEAM, USER, Api, Reply, actor, running
 
 
 @pytest.fixture
@@ -118,11 +119,14 @@ async def test_a_file_over_the_limit_is_drained_and_told_at_its_place(api: Api) 
 
 @pytest.mark.req("PA-050")
 async def test_a_json_body_over_the_bound_is_drained_before_the_key_is_judged(api: Api) -> None:
-    body = b'{"pad": "' + b"x" * (JSON_BYTES * 3) + b'"}'
+    whole = {**actor(), "sourceRevision": 1, "role": "member", "active": False, "validUntil": None}
+    # What lies within the bound would be a confirmation.
+    body = json.dumps(whole).encode() + b" " * (JSON_BYTES * 3)
     headers = {"Content-Type": "application/json"}
     assert (await api.call("PUT", "/memberships", data=BytesIO(body), headers=headers)).refusal == (400, "CHAT_INVALID")
     refused = await api.call("PUT", "/memberships", data=BytesIO(body), headers=headers, key="unknown")
     assert refused.refusal == (401, "CREDENTIAL_REJECTED")
+    assert api.server.controls.counts()["identities"] == 0
 
 
 async def test_an_endless_body_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,9 +115,8 @@ def test_an_idle_stream_is_kept_alive_every_fifteen_seconds(tmp_path: Path) -> N
 @pytest.mark.parametrize("how", ["revoke", "rotate", "lapse", "key"])
 def test_a_stream_stops_at_once_when_authority_is_lost(tmp_path: Path, how: str) -> None:
     async def main() -> None:
-        async with playing(
-            tmp_path, iterations('- model: m\n  steps: [ { text: "a" }, { wait: 600s } ]\n' + USAGE)
-        ) as play:
+        script = iterations('- model: m\n  steps: [ { text: "a" }, { wait: 600s } ]\n' + USAGE)
+        async with playing(tmp_path, script, keep_alive_seconds=1000.0) as play:
             run_id = await play.accepted()
             loop = asyncio.get_running_loop()
             async with play.stream(run_id) as response:
@@ -215,6 +214,22 @@ def test_nobody_sees_a_terminal_run_without_its_last_event(tmp_path: Path) -> No
                 else:
                     assert (seen[-1]["usage"], seen[-1]["timings"]["complete"]) == (None, False)
             assert len(seen) > 1
+
+    virtually(main)
+
+
+@pytest.mark.req("SSE-057")
+def test_a_run_can_be_replayed_days_later_and_not_after_its_removal(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with playing(tmp_path, iterations(SAYS)) as play:
+            run_id = await play.accepted()
+            raw = await play.raw(run_id)
+            play.api.server.controls.move_clock(2 * 86_400_000)
+            await play.api.member()
+            assert await play.raw(run_id) == raw
+            play.api.server.controls.remove("thread", play.conversation)
+            reply = await play.api.call("GET", f"{play.path}/runs/{run_id}/events", query=actor())
+            assert reply.refusal == (404, "CHAT_UNAVAILABLE")
 
     virtually(main)
 

@@ -213,7 +213,7 @@ async def test_unknown_members_are_passed_over_when_the_model_is_not_strict() ->
         assert (await api.call("PUT", "/memberships", {**body, "validUntil": until, "stray": 1})).status == 200
 
 
-@pytest.mark.req("MB-038", "MB-004")
+@pytest.mark.req("MB-038")
 async def test_external_ids_are_taken_as_they_are() -> None:
     async with running() as api:
         users = ("A", "a", " a", "\U0001f600" * 255)

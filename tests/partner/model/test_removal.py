@@ -38,6 +38,7 @@ async def test_a_removal_erases_content_and_leaves_ownership(tmp_path: Path, kin
         assert not holding(tmp_path, b"m4rker")
         counts = api.server.controls.counts()
         assert [counts[name] for name in ("runs", "events", "items", "attachments")] == [0, 0, 0, 0]
+        assert state.count("SELECT COUNT(*) FROM bindings") == 0
         graves = {(row["kind"], row["id"]) for row in state.rows("SELECT * FROM tombstones")}
         assert ("thread", conversation) in graves
         assert len(graves) == (1 if kind == "thread" else 2)

@@ -8,13 +8,11 @@ from hypothesis import strategies as st
 
 from lab.errors import ScenarioError
 from lab.partner.model.script import (
-    BUILT_IN,
     Attempt,
     Charge,
     Flush,
     OnFailure,
     Pause,
-    ScriptShelf,
     Text,
     Thinking,
     ToolCall,
@@ -98,6 +96,7 @@ def test_every_word_is_read() -> None:
 
 
 HEAD = "script: s\nabout: a\niterations:\n"
+ONE = "{ model: m, steps: [] }"
 FAULTS = {
     "": (1, "empty"),
     "script: s\nabout: a\n": (1, "`iterations` is missing"),
@@ -185,26 +184,20 @@ def test_deltas_come_back_as_they_were_written(told: list[str | int]) -> None:
     assert iteration.deltas == tuple(Pause(one * 0.001) if isinstance(one, int) else Text(one) for one in told)
 
 
+def test_a_folder_is_one_script_for_all_and_others_for_some(tmp_path: Path) -> None:
+    for name, when in (("b", ""), ("a", "when: { contains: boots }\n")):
+        (tmp_path / f"{name}.yaml").write_text(f"{when}{HEAD.replace('script: s', f'script: {name}')}  - {ONE}\n")
+    assert [script.name for script in load_scripts(tmp_path)] == ["a", "b"]
+    (tmp_path / "c.yaml").write_text(f"{HEAD}  - {ONE}\n")
+    with pytest.raises(ScenarioError, match=r"c\.yaml:1:1: Nothing would choose this script, as b\.yaml"):
+        load_scripts(tmp_path)
+
+
 def test_the_shipped_scripts_can_be_read() -> None:
-    scripts = {script.name: script for script in load_scripts(FIXTURES)}
+    scripts = {script.name: script for script in map(load_script, FIXTURES.glob("*.yaml"))}
     assert set(scripts) == SHIPPED
     texts = [delta for delta in scripts["long-answer"].iterations[0].deltas if isinstance(delta, Text)]
     assert len(texts) >= 200
     for name, script in scripts.items():
         assert (FIXTURES / f"{name}.yaml").is_file()
         assert script.about
-
-
-def test_a_shelf_takes_the_fitting_script_then_the_general_one() -> None:
-    def script(name: str, when: str = "") -> str:
-        return f"script: {name}\nabout: a\n{when}iterations:\n  - model: m\n    steps: []\n"
-
-    boots = parse_script(script("boots", "when: { contains: boots }\n"), "boots.yaml")
-    other = parse_script(script("other", "when: { agent: agent-2, contains: boots }\n"), "other.yaml")
-    general = parse_script(script("general"), "general.yaml")
-    shelf = ScriptShelf({"agent-1": (general, boots), "agent-2": (other,)})
-    assert shelf.choose("agent-1", "any boots?").name == "boots"
-    assert shelf.choose("agent-1", "any hats?").name == "general"
-    assert shelf.choose("agent-2", "any boots?").name == "other"
-    assert shelf.choose("agent-2", "any hats?") is BUILT_IN
-    assert shelf.choose("agent-3", "any boots?") is BUILT_IN

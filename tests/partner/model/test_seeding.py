@@ -7,7 +7,7 @@ import pytest
 from tests.partner.model.calls import STORE, running
 
 
-@pytest.mark.req("FX-026", "PA-027")
+@pytest.mark.req("FX-026")
 async def test_what_a_former_life_changed_is_not_provisioned_again(tmp_path: Path) -> None:
     async with running(state_path=tmp_path / "state.db") as api:
         member = (await api.member()).data

@@ -36,7 +36,7 @@ def slow_settings(folder: Path, state: Path | None = None) -> dict[str, Any]:
     return {"agents": agents, "state_path": state}
 
 
-@pytest.mark.req("PA-007", "PA-021")
+@pytest.mark.req("PA-007")
 async def test_a_member_opens_a_conversation_and_binds_a_grant() -> None:
     async with running() as api:
         member = await api.member()
@@ -154,6 +154,7 @@ async def test_the_journal_has_fingerprints_and_digests_and_an_error_repeats_not
         assert told[2].facts["grant"] == fingerprint("tg1.m4rk-grant")
 
 
+@pytest.mark.req("PRIV-018")
 async def test_there_is_no_address_before_start_nor_after_close() -> None:
     server = PartnerServer(context_of(), "partner", SETTINGS)
     for name in ("url", "core", "keys", "controls"):
@@ -167,7 +168,6 @@ async def test_there_is_no_address_before_start_nor_after_close() -> None:
         _ = server.url
 
 
-@pytest.mark.req("PRIV-018")
 async def test_a_port_that_is_taken_is_named_and_leaves_nothing_behind() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -231,7 +231,7 @@ def test_a_restart_on_a_state_keeps_all_and_runs_only_what_nobody_had_claimed(tm
     run_virtual(scene, seed=1)
 
 
-@pytest.mark.req("MSG-009", "MSG-036", "SSE-037")
+@pytest.mark.req("MSG-036")
 def test_a_rotation_closes_the_streams_of_the_old_key_and_the_run_goes_on(tmp_path: Path) -> None:
     async def scene() -> None:
         async with running(**slow_settings(tmp_path)) as api:

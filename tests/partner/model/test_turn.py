@@ -519,3 +519,26 @@ def test_a_cancel_in_mid_answer_keeps_what_was_measured(tmp_path: Path) -> None:
             assert (await play.history())["items"][0]["parts"] == [{"type": "text", "text": "a"}]
 
     virtually(main)
+
+
+@pytest.mark.req("TM-009")
+def test_a_wall_clock_that_is_moved_changes_no_stage(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with playing(tmp_path, SLOW) as play:
+            run_id = await play.accepted()
+            await play.until(lambda: "model" in play.changes(run_id))
+            play.api.server.controls.move_clock(-3_600_000)
+            await play.events(run_id)
+            timings = (await play.run(run_id))["timings"]
+            reconciled(timings)
+            assert timings["modelMs"] == pytest.approx(60_000, abs=1)
+
+    virtually(main)
+
+
+async def test_a_turn_on_the_real_clock(tmp_path: Path) -> None:
+    async with playing(tmp_path, FIXTURES / "product-9001.yaml") as play:
+        run, events = await play.played()
+        assert (run["status"], events[-1].name) == ("completed", "run_status")
+        reconciled(run["timings"])
+        assert 50 <= run["timings"]["modelMs"] < 5000

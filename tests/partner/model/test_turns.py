@@ -161,26 +161,6 @@ def test_one_line_of_timings_a_turn(tmp_path: Path) -> None:
     virtually(main)
 
 
-@pytest.mark.req("US-025")
-def test_a_crash_at_the_end_leaves_both_or_neither(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lab.partner.model import turn_record
-
-    def torn(*_: object) -> None:
-        raise OSError("disk")
-
-    async def main() -> None:
-        async with playing(tmp_path, iterations(SAYS), agent="agent-plain") as play:
-            monkeypatch.setattr(turn_record, "_told_end", torn)
-            run_id = await play.accepted()
-            await play.until(lambda: bool(play.api.ctx.defects))
-            run = await play.run(run_id)
-            assert (run["status"], run["usage"]) == ("running", None)
-            kinds = [row["type"] for row in play.api.server.core.parts.state.rows("SELECT type FROM events")]
-            assert kinds == ["turn", "text"]
-
-    virtually(main)
-
-
 def test_a_cancel_of_what_is_not_active_is_no_cancel(tmp_path: Path) -> None:
     async def main() -> None:
         async with playing(tmp_path, SLOW) as play:

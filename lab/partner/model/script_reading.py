@@ -91,9 +91,14 @@ def load_scripts(path: Path) -> tuple[Script, ...]:
     """The script in a file, or those of a folder in the order of their names. Raises as `load_script` does."""
     if not path.is_dir():
         return (load_script(path),)
-    scripts = tuple(load_script(file) for file in sorted(path.glob("*.yaml")))
-    if not scripts:
+    files = sorted(path.glob("*.yaml"))
+    if not files:
         raise ScenarioError(Place(str(path), 1), "", "The folder has no script; due is a file such as hello.yaml.")
+    scripts = tuple(load_script(file) for file in files)
+    general = [file for file, script in zip(files, scripts, strict=True) if script.when is None]
+    if len(general) > 1:
+        message = f"Nothing would choose this script, as {general[0].name} has no `when` either; give one of them some."
+        raise ScenarioError(Place(str(general[1]), 1), "", message)
     return scripts
 
 

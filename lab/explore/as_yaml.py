@@ -16,7 +16,10 @@ from lab.scenario.model import FaultStep, IdleStep, Scenario, SessionStep, Strea
 from lab.scenario.step import Step
 from lab.scenario.yaml_places import parse_untrusted, plain
 
-HEAD = ("about", "tags", "gateway", "gateways", "agent2", "agent2s", "local_agent", "local_agents", "links", "requires")
+HEAD = (
+    *("about", "tags", "gateway", "gateways", "agent2", "agent2s", "local_agent", "local_agents", "links", "requires"),
+    *("partner_api", "store", "issuer"),
+)
 """Members of a scenario that a finding has as they are."""
 
 
@@ -27,7 +30,7 @@ def finding_yaml(source: str, scenario: Scenario, plan: Plan, name: str, seed: i
     tree: dict[str, Any] = {"scenario": name, "seed": seed, "deadline": _duration(whole.deadline), "patient": True}
     tree |= {key: base[key] for key in HEAD if key in base}
     written = list(zip(map(_unhurried, scenario.steps), base["steps"], strict=True))
-    tree["steps"] = [_step(step, written) for step in whole.steps]
+    tree["steps"] = [_step(step, written, partner=scenario.partner is not None) for step in whole.steps]
     if whole.expect:
         kept = {one.path for one in whole.expect}
         tree["expect"] = [one for one in base["expect"] if set(one) <= kept]
@@ -35,11 +38,11 @@ def finding_yaml(source: str, scenario: Scenario, plan: Plan, name: str, seed: i
     return "\n".join([*lines, as_text(tree)])
 
 
-def _step(step: Step, written: Sequence[tuple[Step, Any]]) -> dict[str, Any]:
+def _step(step: Step, written: Sequence[tuple[Step, Any]], *, partner: bool) -> dict[str, Any]:
     """A step as it is written: as in the base scenario, but for its deadline, where it does not differ from there."""
     match step:
         case FaultStep():
-            return {"fault": fault_tree(step.fault)}
+            return {"fault": fault_tree(step.fault, partner=partner)}
         case WaitStep():
             return {"wait": {"for": f"{step.subject}.{step.condition}"}}
         case StreamStep():
@@ -58,8 +61,11 @@ def _unhurried(step: Step) -> Step:
     return replace(step, within=None)
 
 
-def fault_tree(fault: Fault) -> dict[str, Any]:
-    """A fault as the body of a `fault` step; what the loader makes of it is the fault again, except for its line."""
+def fault_tree(fault: Fault, *, partner: bool = False) -> dict[str, Any]:
+    """A fault as the body of a `fault` step; what the loader makes of it is the fault again, except for its line.
+
+    `partner` says that it is of the partner leg.
+    """
     body: dict[str, Any] = {}
     acts = FAULT_KINDS[fault.kind].acts
     if acts is Acts.FRAME and fault.anchor is not None:
@@ -74,7 +80,7 @@ def fault_tree(fault: Fault) -> dict[str, Any]:
         if fault.anchor is not None:
             body["after"] = _anchor(fault.anchor)
     elif acts is Acts.SERVICE:
-        body |= {"agent2": fault.service, fault.kind: True}
+        body |= {"partner" if partner else "agent2": fault.service, fault.kind: True}
     else:
         body |= {"local_agent": fault.process, fault.kind: True}
     if fault.seconds is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from lab.durations import LONGEST
+from lab.explore.partner_leg import explored_partner
 from lab.explore.plan import Plan, Planned, is_masked
 from lab.faults.plan import FAULT_KINDS
 from lab.scenario.model import (
@@ -63,6 +64,8 @@ def explored(scenario: Scenario, plan: Plan) -> Scenario:
     First the faults strike (each is bounded in number and time), then the run must come to the promised end before
     the horizon: every step done, every job ended, every agent ready again.
     """
+    if scenario.partner is not None:
+        return explored_partner(scenario, plan)
     own = tuple(Planned(0, step.fault) for step in scenario.steps if isinstance(step, FaultStep | InjectStep))
     # A scenario's own faults strike at other moments when more of them come.
     masked = is_masked((*plan, *own), gateway_links(scenario))

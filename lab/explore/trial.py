@@ -16,6 +16,7 @@ from lab.errors import LabError
 from lab.explore.drawing import Targets, draw_plan
 from lab.explore.explored import explored
 from lab.explore.moments import moments_of
+from lab.explore.partner_leg import services_of
 from lab.explore.plan import Plan
 from lab.journal.events import FaultFired
 from lab.journal.writer import Entry
@@ -114,7 +115,7 @@ def targets_of(scenario: Scenario, entries: Sequence[Entry]) -> Targets:
     """What can be struck in a scenario, given the journal of one run of it."""
     return Targets(
         tuple(scenario.links),
-        tuple(scenario.agent2s),
+        tuple(scenario.agent2s) if scenario.partner is None else services_of(scenario.partner),
         tuple(scenario.local_agents),
         moments_of(entries),
         len(scenario.steps),

@@ -6,18 +6,19 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
+import aiohttp
+
 from lab.context import RunContext
 from lab.partner.api_schema import api_schema
 from lab.partner.client.answers import Raw, data_untrusted
 from lab.partner.client.asking import JSON_TYPE, Ask
-from lab.partner.client.calls import bounded_body, lower
+from lab.partner.client.calls import TooLong, bounded_body, kind_of, lower
 from lab.partner.client.driver import PartnerDriver
-from lab.partner.client.outcomes import ApiRefusal, Done
+from lab.partner.client.outcomes import ApiRefusal, Done, TransportError
 from lab.run.partner.world import PartnerWorld
 from lab.run.step_course import StepFailed
-from lab.scenario.partner_model import CallStep
+from lab.scenario.partner_model import ONLY, CallStep
 
-ONLY = "only:"
 MOST_BYTES = 16 * 1024 * 1024
 _PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")
 
@@ -74,13 +75,23 @@ class RawCalls:
     async def _exchange(self, ask: Ask) -> Raw:
         if ask.route not in api_schema().operations:
             # What the contract does not know, no answer of it can miss.
-            async with self._driver.calls.request(ask) as response:
-                return Raw(response.status, lower(response.headers), await bounded_body(response, MOST_BYTES))
+            return await self._unjudged(ask)
         outcome = await self._driver.calls.call(ask, lambda raw: raw, lambda raw: raw)
         if not isinstance(outcome, Done):
-            raise StepFailed(f"no usable answer: {outcome}")
+            raise StepFailed(
+                f"no usable answer: {outcome.kind if isinstance(outcome, TransportError) else outcome.code}"
+            )
         answer: Raw = outcome.value
         return answer
+
+    async def _unjudged(self, ask: Ask) -> Raw:
+        try:
+            async with self._driver.calls.request(ask) as response:
+                return Raw(response.status, lower(response.headers), await bounded_body(response, MOST_BYTES))
+        except TooLong:
+            raise StepFailed("no usable answer: too-long") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise StepFailed(f"no usable answer: {kind_of(error)}") from None
 
     def _id(self, label: str) -> str:
         if label in self._driver.conversations:
@@ -102,8 +113,6 @@ class RawCalls:
             "none": None,
         }
         if not word.startswith(ONLY):
-            if word not in keys:
-                raise StepFailed(f"no key is called {word}; there are {', '.join(keys)} and {ONLY}<scope>")
             return keys[word]
         if word not in self._seeded:
             self._seeded[word] = self._world.controls.seed_key(word, [word.removeprefix(ONLY)])

@@ -6,22 +6,21 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import singledispatchmethod
-from typing import Any, TypeVar
+from typing import Any
 
 from lab.context import RunContext
 from lab.errors import MisuseError, RemoteError
 from lab.faults.plan import FAULT_KINDS, Acts
 from lab.journal.events import FaultPlanned
 from lab.partner.client.asking import Departure
-from lab.partner.client.context import Contested
 from lab.partner.client.driver import PartnerDriver
-from lab.partner.client.outcomes import ApiRefusal, Done, GaveUp, TransportError
 from lab.run.conditions import Conditions, until
 from lab.run.partner.content import content_of
 from lab.run.partner.controls import LabControls
 from lab.run.partner.expectations import Seen
 from lab.run.partner.following import Following
 from lab.run.partner.raw_call import RawCalls
+from lab.run.partner.settling import by_order, in_brackets, not_refused, settle, too_few
 from lab.run.partner.step_words import describe_partner
 from lab.run.partner.world import PartnerWorld
 from lab.run.step_course import StepFailed, take_step
@@ -45,10 +44,6 @@ from lab.scenario.partner_model import (
 )
 from lab.scenario.read_partner import misbehaviour_of
 from lab.scenario.step import Step
-
-T = TypeVar("T")
-
-Result = Done[T] | ApiRefusal | TransportError | GaveUp | Contested
 
 RUNNING_AGAIN_S = 0.05
 """Wait between two looks at a run that is to be seen running."""
@@ -86,10 +81,10 @@ class PartnerSteps:
     async def _one(self, step: Step) -> str:
         try:
             return await self._do(step)
-        except StepFailed:
-            raise
         except RemoteError as error:
-            # What an earlier step did not get.
+            if self._scenario.patient:
+                return f"it came to nothing: {error}"
+            # Also of what an earlier step did not get.
             raise StepFailed(str(error)) from None
 
     def _waited_for(self, step: Step) -> str:
@@ -120,21 +115,29 @@ class PartnerSteps:
             active=step.active,
             revision=step.revision,
             lease_s=step.lease,
-            team=step.team,
+            team=self._external(step.team),
             renew=None if step.lease is None else False,
             external_user_id=self._known(step.user),
             # A lease of the scenario's own choosing, or a refusal that is due, is no mistake of the driver's.
-            departure=_by_order(step.fails is not None or step.lease is not None),
+            departure=by_order(step.fails is not None or step.lease is not None),
         )
-        member, refused = _settle(outcome, step.fails)
+        member, refused = settle(outcome, step.fails)
         return refused or f"{member.role}, version {member.membership_version}{'' if member.active else ', ended'}"
 
     def _who(self, user: str, team: str) -> str:
         """The driver's label of an employee in a team."""
-        first = self._scenario.partner.api.teams[0] if self._scenario.partner is not None else team
-        label = user if team == first else f"{user}@{team}"
+        label = user if team == self._first_team else f"{user}@{team}"
         self._members.setdefault(user, label)
         return label
+
+    @property
+    def _first_team(self) -> str:
+        return self._scenario.partner.api.teams[0] if self._scenario.partner is not None else ""
+
+    def _external(self, team: str) -> str:
+        """The external id of a team; a partner API that its own file tells of names the one that it provisioned."""
+        provisioned = self._driver.target.external_team_id
+        return provisioned if provisioned is not None and team == self._first_team else team
 
     def _known(self, user: str) -> str | None:
         """The external id of an employee whom the driver knows from another team already."""
@@ -144,29 +147,41 @@ class PartnerSteps:
     def _actor(self, user: str | None) -> str | None:
         if user is None:
             return None
-        team = self._scenario.partner.api.teams[0] if self._scenario.partner is not None else ""
-        return self._members.get(user) or self._who(user, team)
+        label = self._members.get(user)
+        if label is None:
+            label = self._who(user, self._first_team)
+            # Nobody ever confirmed this one: known to the driver by its team alone.
+            self._driver.member(label, team=self._external(self._first_team))
+        return label
 
     @_do.register
     async def _(self, step: ConversationStep) -> str:
         who = self._who(step.user, step.team)
-        self._driver.member(who, team=step.team, external_user_id=self._known(step.user))
+        self._driver.member(who, team=self._external(step.team), external_user_id=self._known(step.user))
         outcome = await self._driver.conversation(
             step.conversation,
             who,
             agent=self._world.identity.agents[step.agent],
             intent=f"conversation {step.again}" if step.again else None,
-            departure=_by_order(step.fails is not None),
+            departure=by_order(step.fails is not None),
         )
-        made, refused = _settle(outcome, step.fails)
+        made, refused = settle(outcome, step.fails)
+        again = self._driver.conversations.get(step.again) if step.again and not refused else None
+        if again is not None and again.told.conversation_id != made.conversation_id:
+            raise StepFailed(
+                f"another conversation than {step.again} was made, though the Idempotency-Key was the same"
+            )
         return refused or ("with a store" if made.mcp is not None else "conversation only")
 
     @_do.register
     async def _(self, step: GrantStep) -> str:
         if step.wrong:
-            return await self._controls.mint_wrong(step.conversation, step.wrong)
-        departure = _by_order(step.fails is not None)
-        _, refused = _settle(await self._driver.grant(step.conversation, departure=departure), step.fails)
+            told = await self._controls.mint_wrong(step.conversation, step.wrong)
+            if step.fails is not None:
+                raise not_refused(step.fails)
+            return told
+        departure = by_order(step.fails is not None)
+        _, refused = settle(await self._driver.grant(step.conversation, departure=departure), step.fails)
         return refused
 
     @_do.register
@@ -181,14 +196,14 @@ class PartnerSteps:
             recover=step.fails is None,
             departure=Departure(members=members) if odd else None,
         )
-        version, refused = _settle(outcome, step.fails)
+        version, refused = settle(outcome, step.fails)
         return refused or f"version {version}"
 
     @_do.register
     async def _(self, step: ContextStep) -> str:
-        odd = _by_order(step.user is not None or step.fails is not None)
+        odd = by_order(step.user is not None or step.fails is not None)
         outcome = await self._driver.context(step.conversation, who=self._actor(step.user), departure=odd)
-        context, refused = _settle(outcome, step.fails)
+        context, refused = settle(outcome, step.fails)
         if refused:
             return refused
         self.seen.contexts[step.conversation] = context
@@ -201,7 +216,7 @@ class PartnerSteps:
 
     @_do.register
     async def _(self, step: RecoverStep) -> str:
-        version, refused = _settle(await self._driver.recover_context(step.conversation), step.fails)
+        version, refused = settle(await self._driver.recover_context(step.conversation), step.fails)
         return refused or f"version {version}"
 
     @_do.register
@@ -213,18 +228,18 @@ class PartnerSteps:
             name=step.name,
             mime_type=step.type,
             who=self._actor(step.user),
-            departure=_by_order(step.user is not None or step.fails is not None),
+            departure=by_order(step.user is not None or step.fails is not None),
         )
-        stored, refused = _settle(outcome, step.fails)
+        stored, refused = settle(outcome, step.fails)
         if not refused:
             self.seen.uploads[step.file] = content_of(step)
         return refused or f"{stored.kind}, {stored.size} bytes"
 
     @_do.register
     async def _(self, step: DownloadStep) -> str:
-        odd = _by_order(step.conversation is not None or step.fails is not None)
+        odd = by_order(step.conversation is not None or step.fails is not None)
         outcome = await self._driver.content(step.file, conversation=step.conversation, departure=odd)
-        file, refused = _settle(outcome, step.fails)
+        file, refused = settle(outcome, step.fails)
         if refused:
             return refused
         if file.content != self.seen.uploads.get(step.file):
@@ -241,15 +256,25 @@ class PartnerSteps:
             timezone=step.timezone,
             who=self._actor(step.user),
             intent=f"message {step.again}" if step.again else None,
-            departure=_by_order(step.again is not None or step.user is not None or step.fails is not None),
+            departure=by_order(
+                step.again is not None
+                or step.user is not None
+                or step.fails is not None
+                or self._is_unbound(step.conversation)
+            ),
         )
-        run, refused = _settle(outcome, step.fails)
+        run, refused = settle(outcome, step.fails)
         if refused:
             return refused
         again = self._driver.runs.get(step.again) if step.again else None
         if again is not None and again.told.run_id != run.run_id:
             raise StepFailed(f"another run than that of {step.again} began, though the Idempotency-Key was the same")
         return run.status if again is None else f"the run of {step.again}, {run.status}"
+
+    def _is_unbound(self, label: str) -> bool:
+        """Whether a bind that had to come before came to nothing: then it is the scenario that goes on all the same."""
+        record = self._driver.conversations.get(label)
+        return record is not None and record.told.mcp is not None and not record.version
 
     @_do.register
     async def _(self, step: FollowStep) -> str:
@@ -263,39 +288,41 @@ class PartnerSteps:
         events = following.events
         if step.events is not None:
             if events.applied < step.events:
-                raise StepFailed(f"the stream ended after {events.applied} events, {step.events} were due")
+                raise too_few(events.applied, step.events)
             return f"{events.applied} events"
-        followed, _ = _settle(await following.end(), None)
+        followed, _ = settle(await following.end(), None)
         self.seen.followed[step.run] = followed
         told = f"{events.applied} events in {followed.streams} streams" if followed.streams > 1 else ""
-        return f"{told or f'{events.applied} events'} · {followed.status}{_reason(followed.reason)}"
+        return f"{told or f'{events.applied} events'} · {followed.status}{in_brackets(followed.reason)}"
 
     async def _follow_apart(self, step: FollowStep) -> str:
         """A stream beside the one that is followed: read anew, or refused."""
         start = "on" if step.after is not None else "first"
-        odd = _by_order(step.user is not None or step.fails is not None)
+        odd = by_order(step.user is not None or step.fails is not None)
         who = self._actor(step.user)
         outcome = await self._driver.follow(step.run, who=who, start=start, last_event_id=step.after, departure=odd)
-        followed, refused = _settle(outcome, step.fails)
+        followed, refused = settle(outcome, step.fails)
+        if not refused and step.events is not None and followed.events.applied < step.events:
+            raise too_few(followed.events.applied, step.events)
         return refused or f"{followed.events.applied} events again"
 
     @_do.register
     async def _(self, step: PollStep) -> str:
         who = self._actor(step.user)
         if step.until == "ended" and step.fails is None:
-            run, refused = _settle(await self._driver.poll(step.run, who=who), step.fails)
+            run, refused = settle(await self._driver.poll(step.run, who=who), step.fails)
         else:
             run, refused = await self._look(step, who)
         if refused:
             return refused
         self.seen.polled[step.run] = run
-        return f"{run.status}{_reason(run.reason)}"
+        return f"{run.status}{in_brackets(run.reason)}"
 
     async def _look(self, step: PollStep, who: str | None) -> tuple[Any, str]:
         """Ask once, or until the run is seen running."""
-        odd = _by_order(step.user is not None or step.fails is not None)
+        odd = by_order(step.user is not None or step.fails is not None)
         while True:
-            run, refused = _settle(await self._driver.get_run(step.run, who=who, departure=odd), step.fails)
+            run, refused = settle(await self._driver.get_run(step.run, who=who, departure=odd), step.fails)
             if refused or step.until == "now" or run.status != "accepted":
                 break
             await asyncio.sleep(RUNNING_AGAIN_S)
@@ -311,9 +338,9 @@ class PartnerSteps:
             outcome = await self._driver.page(
                 step.conversation, who=who, limit=step.limit, cursor=step.cursor, departure=odd
             )
-            page, refused = _settle(outcome, step.fails)
+            page, refused = settle(outcome, step.fails)
             return refused or f"{len(page.items)} items"
-        walk, _ = _settle(await self._driver.history(step.conversation, limit=step.limit), None)
+        walk, _ = settle(await self._driver.history(step.conversation, limit=step.limit), None)
         self.seen.histories[step.conversation] = walk
         if walk.end != "end":
             raise StepFailed(f"the walk through the history ended at a {walk.end.replace('-', ' ')}")
@@ -359,35 +386,3 @@ class PartnerSteps:
         self._world.faults.strike(fault)
         await self._world.faults.settled(fault)
         return ""
-
-
-def _by_order(odd: bool) -> Departure | None:
-    """What tells the laws that the scenario, not the driver, chose to do so."""
-    return Departure() if odd else None
-
-
-def _settle(outcome: Result[T], fails: str | None) -> tuple[Any, str]:
-    """The value of a call that succeeded, or the note on a refusal that was due. Raises `StepFailed` otherwise."""
-    match outcome:
-        case Done():
-            if fails is not None:
-                raise StepFailed(f"it succeeded, {fails} was due")
-            return outcome.value, ""
-        case ApiRefusal():
-            if outcome.code == fails:
-                return None, f"refused: {outcome.code} ({outcome.status}), as it must be"
-            due = f"{fails} was due" if fails else "it must succeed"
-            raise StepFailed(f"refused: {outcome.code} ({outcome.status}); {due}")
-        case TransportError():
-            status = f" (HTTP {outcome.status})" if outcome.status else ""
-            raise StepFailed(f"no usable answer: {outcome.kind}{status} at try {outcome.attempts}")
-        case GaveUp():
-            raise StepFailed(f"the run did not end: {outcome.status or 'no status'} after {outcome.polls} polls")
-        case Contested():
-            if fails is not None and isinstance(outcome.last, ApiRefusal) and outcome.last.code == fails:
-                return None, f"refused: {fails} in {outcome.rounds} rounds, as it must be"
-            raise StepFailed(f"the context was lost to others in {outcome.rounds} rounds")
-
-
-def _reason(reason: str | None) -> str:
-    return f" ({reason})" if reason else ""

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from lab.context import RunContext
-from lab.errors import EnvironmentFault, MisuseError, NotApplicable
+from lab.errors import EnvironmentFault, MisuseError, NotApplicable, UsageError
 from lab.faults.address import Address
 from lab.faults.fault_link import FaultLink
 from lab.faults.link import Link
@@ -106,7 +106,12 @@ class PartnerWorld:
 
     @property
     def controls(self) -> Controls:
-        """What only the lab's own model can be made to do (PA-055). Raises `NotApplicable`."""
+        """What only the lab's own model can be made to do (PA-055).
+
+        Raises `NotApplicable` for another partner API, and `UsageError` while a crash lasts.
+        """
+        if self.model.closed.is_set():
+            raise UsageError("a control was used while the partner API was crashed. Use it before, or after its time.")
         return self.model.controls
 
     async def end(self) -> None:
@@ -255,6 +260,7 @@ class _Builder:
             organization_id=running.organization_id,
             chat_key=running.chat_key,
             provisioning_key=running.provisioning_key,
+            issuer_key=self._identity.issuer_key if running.issuer is None else running.issuer.issuer_key,
             agents={name: running.agent_id or agent for name, agent in self._identity.agents.items()},
         )
         return running

@@ -244,8 +244,8 @@ class IssuerRequest(Event):
     """The issuer answered.
 
     `route` is grants, conversations, lab-grants or lab-revocations; `grant` the fingerprint of what it minted,
-    `grant_id` the id of what it minted or revoked. `facts` of what it minted: {expiresAtMs (epoch)}; of conversations:
-    {actorId, teamId, agentId, destination}; of a revocation of several: {grantIds}.
+    `grant_id` the id of what it minted or revoked. `facts` of conversations: {actorId, teamId, agentId, destination};
+    of what it minted: {expiresAtMs (epoch)}; of a revocation: {grantIds}.
     """
 
     kind: ClassVar[str] = "issuer.request"

@@ -13,7 +13,6 @@ import lab
 from lab.journal.events import FaultFired, FaultPlanned
 from lab.laws import ALL_LAWS, Status, judge_all
 from lab.laws.law import Judgement, Law, Tally
-from lab.laws.partner.registry import PARTNER_LAWS
 from lab.laws.view import JournalView
 from tests.laws.journals import ALL_IDS, Tale, chat_with_resume
 
@@ -82,7 +81,6 @@ def test_every_law_holds_in_a_chat_that_resumes() -> None:
         *("timeouts", "gateway-timeouts", "refusals", "gateway-refusals", "signature-refusal"),
         *("cancel-honoured", "cancel-at-agent2", "approvals", "audit-forwarded", "v1-fallback"),
         *("goes-on", "gateway-goes-on", "nothing-behind-fatal", "result-renewed", "unhandled-rejected"),
-        *(law.id for law in PARTNER_LAWS),
     }
     assert {name for name, status in words.items() if status is Status.NOTHING} == nothing
     assert {name for name, status in words.items() if status is Status.HELD} == set(ALL_IDS) - nothing

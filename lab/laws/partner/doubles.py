@@ -6,12 +6,20 @@ from collections.abc import Mapping
 
 from lab.laws.partner.instants import instant
 from lab.laws.partner.promise import Bench, promise
-from lab.laws.partner.seen import CallAt, IssuerAt, StoreAt, key
+from lab.laws.partner.seen import IssuerAt, StoreAt
 from lab.laws.partner.view import PartnerView
 from lab.laws.partner.words import ISSUER, STORE
 
 CLAIMS = ("actorId", "teamId", "agentId", "destination")
 """What a grant takes from the registration of its conversation (GR-012)."""
+
+
+REGISTERING = "conversations"
+"""The issuer's route for conversations that were created."""
+
+
+def _ok(one: IssuerAt) -> bool:
+    return 200 <= one.event.status < 300
 
 
 def _text(value: object) -> str | None:
@@ -66,20 +74,16 @@ def _odd_grant(view: PartnerView, ends: Mapping[str, float], one: StoreAt) -> tu
     end = ends.get(one.event.grant or "")
     if end is not None and view.clock_known() and view.wall(one) > end:
         return "a tool ran for a grant that has expired", ()
-    revoked = [note for note in view.revoked() if note.n < one.n and _revokes(view, note, binding.get("grantId"))]
+    revoked = [note for note in view.revoked() if note.n < one.n and _revokes(note, binding.get("grantId"))]
     if revoked:
         return "a tool ran for a grant that was revoked", (revoked[0].n,)
     return None
 
 
-def _revokes(view: PartnerView, note: IssuerAt, grant_id: object) -> bool:
+def _revokes(note: IssuerAt, grant_id: object) -> bool:
     """Whether a revocation took this grant: by its id, or with all of its conversation so far."""
-    if note.event.grant_id is not None:
-        return note.event.grant_id == grant_id
-    minted = [
-        one for one in view.minted() if one.event.conversation_id == note.event.conversation_id and one.n < note.n
-    ]
-    return any(one.event.grant_id == grant_id for one in minted)
+    several = note.event.facts.get("grantIds")
+    return grant_id in several if isinstance(several, list | tuple) else note.event.grant_id == grant_id
 
 
 def _refused_first(view: PartnerView, bench: Bench) -> None:
@@ -110,14 +114,10 @@ def _executed_once(view: PartnerView, bench: Bench) -> None:
 # The issuer
 
 
-def _registrations(view: PartnerView) -> list[CallAt]:
-    return [call for call in view.issuer_calls if call.operation == "register" and call.ok]
-
-
 def _mints_for_registered(view: PartnerView, bench: Bench) -> None:
     known: set[str | None] = set()
     for one in view.issuer:
-        if one.event.route == "conversations" and 200 <= one.event.status < 300:
+        if one.event.route == REGISTERING and _ok(one):
             known.add(one.event.conversation_id)
         elif one.event.route == "grants" and one.event.grant is not None:
             fine = one.event.conversation_id in known
@@ -143,14 +143,14 @@ def _earlier(grants: Mapping[str | None, int], ids: Mapping[str | None, int], on
 
 def _claims_as_registered(view: PartnerView, bench: Bench) -> None:
     plain = {one.event.grant_id: one for one in view.minted() if one.event.route == "grants"}
-    registered = {key(call.sent.get("conversationId")): call for call in _registrations(view)}
+    registered = {one.event.conversation_id: one for one in view.issuer if one.event.route == REGISTERING and _ok(one)}
     for one in view.store:
         binding = one.event.binding
         minted = None if binding is None else plain.get(_text(binding.get("grantId")))
-        call = registered.get(minted.event.conversation_id) if minted is not None else None
-        if binding is None or minted is None or call is None:
+        told = registered.get(minted.event.conversation_id) if minted is not None else None
+        if binding is None or minted is None or told is None:
             continue
-        due = {"conversationId": minted.event.conversation_id} | {name: call.sent.get(name) for name in CLAIMS}
+        due = {"conversationId": minted.event.conversation_id} | {name: told.event.facts.get(name) for name in CLAIMS}
         odd = next((name for name, value in due.items() if isinstance(value, str) and binding.get(name) != value), None)
         bench.case(odd is None, f"a grant of another {odd}", f"the {odd} of the registration", minted.n, one.n)
 

@@ -13,13 +13,18 @@ _MADE = {"message": "runId", "create": "conversationId"}
 """What a request with an Idempotency-Key makes, by the operation."""
 
 
+def _place(call: CallAt) -> tuple[object, ...]:
+    """Where a key counts: among the creates, or among the messages of one conversation (CV-020, MSG-028)."""
+    scope = call.event.conversation_id if call.operation == "message" else None
+    return call.operation, scope, call.event.idempotency_key
+
+
 def _keyed(view: PartnerView) -> dict[tuple[object, ...], list[CallAt]]:
-    """The calls with an Idempotency-Key that made something, by the key and where it counts (CV-020, MSG-028)."""
+    """The calls with an Idempotency-Key that made something, by the key and where it counts."""
     groups: dict[tuple[object, ...], list[CallAt]] = {}
     for call in view.calls:
         if call.operation in _MADE and call.ok and call.event.idempotency_key is not None:
-            place = call.event.conversation_id if call.operation == "message" else None
-            groups.setdefault((call.operation, place, call.event.idempotency_key), []).append(call)
+            groups.setdefault(_place(call), []).append(call)
     return groups
 
 
@@ -29,7 +34,14 @@ def _made(call: CallAt) -> object:
 
 
 def _one_per_key(view: PartnerView, bench: Bench) -> None:
-    for calls in _keyed(view).values():
+    made = _keyed(view)
+    for call in view.calls:
+        if call.operation in _MADE and call.event.code == "CHAT_CONFLICT":
+            first = next((one for one in made.get(_place(call), ()) if call.after(one)), None)
+            if first is not None and first.event.request == call.event.request:
+                # MSG-026: the receipt comes before the active run
+                bench.odd("CHAT_CONFLICT for a repeat", f"the first {_MADE[call.operation]}", first.n, call.n)
+    for calls in made.values():
         first = calls[0]
         for call in calls[1:]:
             if call.event.request == first.event.request:
@@ -79,9 +91,7 @@ def _changed_input(view: PartnerView, bench: Bench) -> None:
     for call in view.calls:
         if call.operation not in _MADE or call.event.idempotency_key is None or not call.answered:
             continue
-        place = call.event.conversation_id if call.operation == "message" else None
-        before = [one for one in made.get((call.operation, place, call.event.idempotency_key), ()) if call.after(one)]
-        first = before[0] if before else None
+        first = next((one for one in made.get(_place(call), ()) if call.after(one)), None)
         if first is None or first.event.request == call.event.request:
             continue
         if call.ok:

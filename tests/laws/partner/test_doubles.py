@@ -64,7 +64,8 @@ def test_a_tool_that_ran_for_a_grant_that_has_expired() -> None:
 @pytest.mark.parametrize("by", ["id", "conversation"])
 def test_a_tool_that_ran_for_a_grant_that_was_revoked(by: str) -> None:
     t = ready()
-    revoked = t.issuer("lab-revocations", grant_id="id-g1" if by == "id" else None)
+    facts = {} if by == "id" else {"grantIds": ["id-g0", "id-g1"]}
+    revoked = t.issuer("lab-revocations", grant_id="id-g1" if by == "id" else None, facts=facts)
     t.issuer("grants", grant="g2", grant_id="id-g2")
     t.tool("call_2", "g2")
     assert t.status(WRONG) is Status.HELD

@@ -41,6 +41,15 @@ def test_a_replay_gives_the_first_run() -> None:
     assert t.status(ONE_RUN) is Status.HELD
 
 
+@pytest.mark.req("MSG-026")
+def test_a_replay_that_is_refused() -> None:
+    t = ready()
+    first = t.message(idempotency_key="k", request="r")
+    again = t.refused("message", 409, "CHAT_CONFLICT", idempotency_key="k", request="r")
+    found = t.violation(ONE_RUN)
+    assert (found.seen, found.entries) == ("CHAT_CONFLICT for a repeat", (first, again))
+
+
 def test_the_same_key_in_another_conversation_is_another_key() -> None:
     t = ready()
     t.message(idempotency_key="k")

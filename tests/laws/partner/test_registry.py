@@ -27,8 +27,10 @@ NOTHING = {
 """What a plain turn gives no occasion for."""
 
 
-def test_every_law_is_judged_in_every_run() -> None:
+def test_every_law_is_judged_in_every_run_of_this_leg_and_in_no_other() -> None:
     assert [law for law in ALL_LAWS if law in PARTNER_LAWS] == list(PARTNER_LAWS)
+    assert [one.law.id for one in judge_all(answered().entries)] == IDS
+    assert not {one.law.id for one in judge_all(chat_with_resume().entries)} & set(IDS)
     assert {law.party for law in PARTNER_LAWS} == {PARTNER_API, PARTNER_CLIENT, STORE, ISSUER}
 
 

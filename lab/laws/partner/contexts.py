@@ -98,9 +98,11 @@ def _bound_before_run(view: PartnerView, bench: Bench) -> None:
                 # CX-015, CX-020
                 bench.case(not call.ok, "a bind without an MCP server was taken", "403 MCP_CONTEXT_DENIED", call.n)
         for call in conversation.of("message") if isinstance(mcp, Mapping) else ():
+            binds = [one for one in conversation.of("bind") if one.start <= call.t and (one.ok or not one.answered)]
             if call.ok:
-                binds = [one for one in conversation.of("bind") if one.start <= call.t and (one.ok or not one.answered)]
                 bench.case(bool(binds), "a message was accepted before any bind", "403 MCP_CONTEXT_DENIED", call.n)
+            elif call.event.code == "MCP_CONTEXT_DENIED" and not binds:
+                bench.held()
 
 
 def _revoked_stays_denied(view: PartnerView, bench: Bench) -> None:

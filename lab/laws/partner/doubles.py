@@ -42,12 +42,13 @@ def _static_only(view: PartnerView, bench: Bench) -> None:
 def _wrong_grant(view: PartnerView, bench: Bench) -> None:
     ends = _ends(view)
     for one in _calls(view):
-        if one.reached_a_tool and one.event.grant is not None:
-            odd = _odd_grant(view, ends, one)
-            if odd is None:
-                bench.held()
-            else:
-                bench.odd(odd[0], "a refusal", *odd[1], one.n)
+        if one.event.grant is None:
+            continue
+        odd = _odd_grant(view, ends, one)
+        if odd is not None and one.reached_a_tool:
+            bench.odd(f"a tool ran for a grant {odd[0]}", "a refusal", *odd[1], one.n)
+        elif odd is not None or one.reached_a_tool:
+            bench.held()
 
 
 def _ends(view: PartnerView) -> Mapping[str, float]:
@@ -67,16 +68,20 @@ def _ends(view: PartnerView) -> Mapping[str, float]:
 def _odd_grant(view: PartnerView, ends: Mapping[str, float], one: StoreAt) -> tuple[str, tuple[int, ...]] | None:
     binding = one.event.binding
     if binding is None:
-        return "a tool ran for a grant that does not open", ()
+        return "that does not open", ()
+    declared = view.journal.participants.get(view.name(STORE))
+    own = declared.facts.get("destination") if declared is not None else None
+    if isinstance(own, str) and binding.get("destination") != own:
+        return "of another destination", ()
     header = one.event.conversation_header
     if header is not None and header != binding.get("conversationId"):
-        return "a tool ran for a grant of another conversation than its header names", ()
+        return "of another conversation than its header names", ()
     end = ends.get(one.event.grant or "")
     if end is not None and view.clock_known() and view.wall(one) > end:
-        return "a tool ran for a grant that has expired", ()
+        return "that has expired", ()
     revoked = [note for note in view.revoked() if note.n < one.n and _revokes(note, binding.get("grantId"))]
     if revoked:
-        return "a tool ran for a grant that was revoked", (revoked[0].n,)
+        return "that was revoked", (revoked[0].n,)
     return None
 
 
@@ -165,7 +170,7 @@ LAWS = (
     ),
     promise(
         "wrong-grant-never-reaches-a-tool",
-        "No tool of the store runs for a grant that is unknown, expired, revoked or of another conversation",
+        "No tool of the store runs for a grant that is unknown, expired, revoked, or for another place",
         STORE,
         ("CX-017", "MCP-002", "MCP-014"),
         _wrong_grant,

@@ -76,9 +76,12 @@ def _lease_bounded(view: PartnerView, bench: Bench) -> None:
 
 def _stays_revoked(view: PartnerView, bench: Bench) -> None:
     for calls in of_pairs(view):
-        for call in (one for one in calls if one.ok):
+        for call in (one for one in calls if one.answered):
             off = [one for one in calls if one.ok and one.answer.get("active") is False and call.after(one)]
-            if off:
+            if off and not call.ok and call.sent.get("active") is True:
+                # MB-028: it was asked for, and refused
+                bench.held()
+            elif off and call.ok:
                 alive = call.answer.get("active") is True
                 bench.case(not alive, "a revoked membership is active again", "revoked for good", off[0].n, call.n)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lab.journal.events import ParticipantDeclared
 from lab.laws import Status
 from tests.laws.partner.journals import PartnerTale, ready
 
@@ -134,3 +135,21 @@ def test_a_grant_that_was_made_wrong_by_order_is_the_issuer_s_duty() -> None:
     t.issuer("lab-grants", grant="g9", grant_id="id-g9")
     t.tool(grant="g9", claims={"actorId": "other"})
     assert t.status(CLAIMS) is Status.NOTHING
+
+
+@pytest.mark.req("CX-017", "MCP-002")
+def test_a_grant_for_another_destination_than_the_store_s() -> None:
+    t = ready()
+    t.add(ParticipantDeclared("store", "store", "double", {"destination": "https://elsewhere/mcp"}), "run")
+    n = t.tool()
+    found = t.violation(WRONG)
+    assert (found.seen, found.entries) == ("a tool ran for a grant of another destination", (n,))
+
+
+def test_a_wrong_grant_that_is_refused_is_a_case_that_held() -> None:
+    t = ready()
+    t.tool(binding=None, executed=False, refused="grant-unknown", status=403)
+    assert t.status(WRONG) is Status.HELD
+    t = ready()
+    t.tool(executed=False, refused="ordered", status=403)
+    assert t.status(WRONG) is Status.NOTHING

@@ -102,6 +102,14 @@ def test_a_revoked_membership_that_stays_so() -> None:
     assert t.status(REVOKED) is Status.HELD
 
 
+def test_a_revoked_membership_whose_return_is_refused() -> None:
+    t = PartnerTale()
+    t.membership(1, active=False)
+    assert t.status(REVOKED) is Status.NOTHING
+    t.refused("membership", 409, "CHAT_CONFLICT", {"sourceRevision": 3, "active": True})
+    assert t.status(REVOKED) is Status.HELD
+
+
 @pytest.mark.req("MB-013", "MB-025", "MB-027")
 def test_an_older_or_contradicting_revision_that_is_taken() -> None:
     t = PartnerTale()

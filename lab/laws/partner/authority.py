@@ -27,6 +27,8 @@ class Denial(Moment):
     until: float
     shown_by: int
     """The entry of the confirmation that tells it."""
+    until_n: float = inf
+    """The number that the journal had come to when the next confirmation began; exact, where times are rounded."""
 
 
 def denials(view: PartnerView) -> Iterator[Denial]:
@@ -39,10 +41,11 @@ def denials(view: PartnerView) -> Iterator[Denial]:
                 yield Denial(call.n, call.t, call.actor, "the revocation", inf, call.n)
                 break
             lapse = _lapse(view, call)
-            later = [one.start for one in calls if one is not call and one.t > call.start]
-            until = min(later, default=inf)
+            later = [one for one in calls if one is not call and one.t > call.start]
+            until = min((one.start for one in later), default=inf)
+            until_n = min((inf if one.event.began is None else one.event.began for one in later), default=inf)
             if lapse is not None and lapse.t < min(until, view.journal.end):
-                yield Denial(lapse.n, lapse.t, call.actor, "its lease", until, call.n)
+                yield Denial(lapse.n, lapse.t, call.actor, "its lease", until, call.n, until_n)
 
 
 def _lapse(view: PartnerView, call: CallAt) -> Moment | None:
@@ -55,7 +58,8 @@ def _no_service(view: PartnerView, bench: Bench) -> None:
     for denial in denials(view):
         for call in view.calls:
             mine = call.actor == denial.actor and call.operation not in UNSCOPED
-            if mine and call.answered and call.after(denial) and call.t < denial.until:
+            before_the_next = call.t < denial.until or call.n < denial.until_n < inf
+            if mine and call.answered and call.after(denial) and before_the_next:
                 seen = f"{call.event.route} was served after {denial.what}"
                 bench.case(not call.ok, seen, "403 EXECUTION_DENIED", denial.shown_by, call.n)
 

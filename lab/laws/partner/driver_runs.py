@@ -115,12 +115,19 @@ def _fresh_grants(view: PartnerView, bench: Bench) -> None:
         for call in binds:
             end = instant(call.sent.get("expiresAt"))
             if end is not None and view.clock_known():
-                # CX-012
-                fine = view.wall(call, call.start) <= end
+                # CX-012: one that was over when it came is the issuer's, and the freshest there is
+                fine = view.wall(call, call.start) <= end or _came_too_late(view, call, end)
                 bench.case(fine, "a grant that has expired", "a fresh grant", call.n)
         for place, (before, call) in enumerate(pairwise(binds), 1):
             if not before.ok:
                 _judge_recovery(bench, conversation, binds[:place], call)
+
+
+def _came_too_late(view: PartnerView, bind: CallAt, end: float) -> bool:
+    """Whether the grant of a bind had expired already when the driver got it."""
+    grant = bind.sent.get("grant")
+    came = [call for call in view.issuer_calls if call.answer.get("grant") == grant and call.n < bind.n]
+    return bool(came) and view.wall(came[-1]) > end
 
 
 def _judge_recovery(bench: Bench, conversation: Conversation, earlier: list[CallAt], call: CallAt) -> None:

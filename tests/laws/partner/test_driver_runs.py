@@ -184,6 +184,16 @@ def test_a_grant_that_has_expired() -> None:
     assert t.violation(FRESH).entries == (n,)
 
 
+def test_a_grant_that_had_expired_when_it_came() -> None:
+    """It is the freshest there is."""
+    t = ready()
+    ends = t.at(1)
+    t.wait(2)
+    t.call("grant", 200, {}, {"grant": "g2", "expiresAt": ends})
+    t.bind(1, "g2", expires=ends)
+    assert t.status(FRESH) is Status.HELD
+
+
 @pytest.mark.req("CX-008", "CX-010", "CX-011")
 @pytest.mark.parametrize("how", ["lost", "conflict"])
 def test_a_bind_after_one_without_success(how: str) -> None:

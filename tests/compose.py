@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,9 @@ def lab_arguments(service: Service) -> list[str]:
     text = script(service)
     if text is None:
         return list(service["command"])
-    _, _, call = text.partition("exec lab ")
-    return shlex.split(call.partition(">")[0])
+    (call,) = re.findall(r"(?<![/\w])lab ([^>;]*)", text)
+    # What the shell works out itself is a number.
+    return shlex.split(re.sub(r"\$\([^)]*\)", "1", call))
 
 
 def port_options(arguments: list[str]) -> list[int]:
@@ -76,10 +77,66 @@ def port_options(arguments: list[str]) -> list[int]:
     return [int(arguments[place + 1]) for place, word in enumerate(arguments) if word.endswith("port")]
 
 
-def proxies() -> list[dict[str, Any]]:
-    """The proxies before the doubles."""
-    listed: list[dict[str, Any]] = json.loads((ROOT / "docker" / "doubles.json").read_text("utf-8"))
-    return listed
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy of a file, by its ports."""
+
+    name: str
+    listen: int
+    upstream: int
+
+
+@dataclass(frozen=True)
+class Front:
+    """A service of fault proxies, the file that it has them from, and the services that stand behind it."""
+
+    name: str
+    config: str
+    api: int
+    """Port of its fault API."""
+    proxies: Sequence[Proxy]
+    behind: Sequence[str]
+
+    @property
+    def listens(self) -> set[int]:
+        """The ports of its proxies."""
+        return {proxy.listen for proxy in self.proxies}
+
+    @property
+    def upstreams(self) -> set[int]:
+        """The ports that its proxies lead to."""
+        return {proxy.upstream for proxy in self.proxies}
+
+    @property
+    def published(self) -> Mapping[int, int]:
+        """The port on this machine of each that is published."""
+        mappings = [mapping.split(":") for mapping in services()[self.name]["ports"]]
+        return {int(inner): int(outer) for _, outer, inner in mappings}
+
+
+def fronts() -> Sequence[Front]:
+    """Every service that has its proxies from a file."""
+    return [_front(name, service) for name, service in services().items() if "--config" in service["command"]]
+
+
+def front(name: str) -> Front:
+    """The one of this name."""
+    (found,) = [one for one in fronts() if one.name == name]
+    return found
+
+
+def _front(name: str, service: Service) -> Front:
+    arguments = lab_arguments(service)
+    config = arguments[arguments.index("--config") + 1]
+    listed = json.loads((ROOT / config).read_text("utf-8"))
+    proxies = [Proxy(one["name"], _port(one["listen"]), _port(one["upstream"])) for one in listed]
+    (api,) = port_options(arguments)
+    behind = [other for other, one in services().items() if one.get("network_mode") == f"service:{name}"]
+    return Front(name, config, api, proxies, behind)
+
+
+def _port(address: str) -> int:
+    return int(address.rpartition(":")[2])
 
 
 @dataclass(frozen=True)

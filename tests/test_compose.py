@@ -24,22 +24,24 @@ from lab.sut.profile import LAB_ENVIRONMENT
 from tests.compose import (
     LAB_IMAGE,
     ROOT,
+    Front,
     copied,
     dockerfile,
+    fronts,
     is_lab,
     lab_arguments,
     port_options,
-    proxies,
     raw_compose,
     script,
     services,
     variables,
 )
 
-PROFILES = {"run", "nightly", "doubles", "local-agent"}
+PROFILES = {"run", "nightly", "doubles", "local-agent", "partner", "demo"}
 INSTALL_SECONDS = 400
 SCHEMA = json.loads((ROOT / "tests" / "compose.schema.json").read_text("utf-8"))
 LAB_SERVICES = sorted(name for name, service in services().items() if is_lab(service))
+FRONTS = {front.name: front for front in fronts()}
 
 Change = Callable[[dict[str, Any]], object]
 
@@ -60,10 +62,19 @@ def resolve(arguments: Sequence[str]) -> click.Context:
     return context
 
 
-def listening() -> set[int]:
-    """The ports of a lone double's own."""
-    found = {port for name in LAB_SERVICES for port in port_options(lab_arguments(services()[name]))}
-    return found | {int(proxy["listen"].rpartition(":")[2]) for proxy in proxies()}
+def own_ports(front: Front) -> set[int]:
+    """The ports that the services behind it listen on."""
+    return {port for name in front.behind for port in port_options(lab_arguments(services()[name]))}
+
+
+def listening(name: str) -> set[int]:
+    """The ports of the network namespace that a service is in, and those that it has on this machine."""
+    where = services()[name].get("network_mode", f"service:{name}").removeprefix("service:")
+    if where not in FRONTS:
+        # Toxiproxy's own server.
+        return {8474}
+    front = FRONTS[where]
+    return {front.api} | front.listens | own_ports(front) | set(front.published.values())
 
 
 def test_it_is_a_compose_file() -> None:
@@ -147,27 +158,30 @@ def test_images_are_pinned() -> None:
     assert len(bases) == 1
 
 
-def test_ports_fit_together() -> None:
-    published = [mapping.split(":") for service in services().values() for mapping in service.get("ports", ())]
-    listens = {int(proxy["listen"].rpartition(":")[2]) for proxy in proxies()}
-    behind = {int(proxy["upstream"].rpartition(":")[2]) for proxy in proxies()}
-    api = port_options(lab_arguments(services()["faults"]))
-    assert {int(inner) for _, _, inner in published} == listens | set(api)
-    assert behind == listening() - listens - set(api)
+@pytest.mark.parametrize("name", sorted(FRONTS))
+def test_ports_fit_together(name: str) -> None:
+    front = FRONTS[name]
+    assert set(front.published) == front.listens | {front.api}
+    assert front.upstreams == own_ports(front)
     # What a double prints of itself holds on this machine too.
-    outer = {int(inner): int(port) for _, port, inner in published}
-    for proxy in proxies():
-        assert outer[int(proxy["listen"].rpartition(":")[2])] == int(proxy["upstream"].rpartition(":")[2])
-    assert all(host == "127.0.0.1" for host, _, _ in published)
-    assert [spec.spec.name for spec in load_config(ROOT / "docker" / "doubles.json")] == [p["name"] for p in proxies()]
+    assert all(front.published[proxy.listen] == proxy.upstream for proxy in front.proxies)
+    assert [spec.spec.name for spec in load_config(ROOT / front.config)] == [proxy.name for proxy in front.proxies]
+
+
+def test_only_proxies_are_published_and_each_at_a_port_of_its_own() -> None:
+    published = {name: service["ports"] for name, service in services().items() if "ports" in service}
+    assert set(published) == set(FRONTS)
+    outer = [port for front in FRONTS.values() for port in front.published.values()]
+    assert len(outer) == len(set(outer))
+    assert all(mapping.startswith("127.0.0.1:") for mappings in published.values() for mapping in mappings)
 
 
 @pytest.mark.parametrize("name", [*LAB_SERVICES, "toxiproxy"])
 def test_every_port_that_is_spoken_of_is_listened_on(name: str) -> None:
     service = services()[name]
     words = " ".join([*service["command"], *service.get("healthcheck", {}).get("test", [])])
-    spoken = {int(port) for port in re.findall(r"\b(?:127\.0\.0\.1:|', |ready\.py )(\d{4,5})\b", words)}
-    assert spoken <= listening()
+    spoken = {int(port) for port in re.findall(r"(?:\b127\.0\.0\.1:|', |ready\.py )(\d{4,5})\b", words)}
+    assert spoken <= listening(name)
 
 
 def test_every_variable_is_explained_and_used() -> None:
@@ -188,7 +202,7 @@ def test_no_secret_stands_in_it() -> None:
         for name in service.get("environment", {}):
             assert not re.search("TOKEN|KEY|SECRET|PASSWORD", name)
     # Credentials are printed, so what prints them is led to the volume; the log stays empty of them.
-    for name in ("gateway", "agent2"):
+    for name in ("gateway", "agent2", "store", "partner"):
         assert (script(services()[name]) or "").endswith(f"> /run/lab/{name}")
 
 
@@ -198,7 +212,7 @@ def test_what_stays_up_is_looked_after(name: str) -> None:
     ends = is_lab(service) and lab_arguments(service)[0] != "serve"
     if ends:
         assert service["healthcheck"] == {"disable": True}
-    elif name == "faults":
+    elif name in FRONTS:
         # The image's own check is made for it.
         (check,) = [one.rest for one in dockerfile() if one.word == "HEALTHCHECK"]
         assert f", {port_options(lab_arguments(service))[0]}," in check

@@ -71,11 +71,17 @@ def store(port: int, issuer_port: int, answers: str, journal: Path | None) -> Ex
 @click.option(
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write the private output file of a fixture there (0600), for a driver.",
+    help="Write the private output file of a fixture there (0600), for a driver; it ends after 30 minutes.",
 )
+@click.option("--origin", help="The origin that this file tells, when the API is reached through a proxy.")
 @JOURNAL
 def partner(
-    port: int, script: Path | None, state: Path | None, output: Path | None, journal: Path | None
+    port: int,
+    script: Path | None,
+    state: Path | None,
+    output: Path | None,
+    origin: str | None,
+    journal: Path | None,
 ) -> ExitStatus:
     """The partner API model, told by LAB_… variables what `lab serve store` prints."""
     given = _given(os.environ)
@@ -100,6 +106,10 @@ def partner(
                 CANONICAL_DESTINATION,
                 os.environ.get("LAB_GRANT_ISSUER_URL"),
                 os.environ.get("LAB_GRANT_ISSUER_KEY"),
+                origin=origin,
+                self_ending=True,
+                register_url=os.environ.get("LAB_GRANT_REGISTER_URL"),
+                register_key=os.environ.get("LAB_GRANT_REGISTER_KEY"),
             )
         settings = PartnerSettings(
             given["LAB_ORGANIZATION_ID"],

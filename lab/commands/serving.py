@@ -71,15 +71,24 @@ async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
     journal.listen(tell)
     catch_loop_errors(ctx)
     parts = await start(ctx)
+    ends = [asyncio.ensure_future(ended.wait()) for ended in (stopped, *_own_ends(parts))]
     try:
-        await stopped.wait()
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        for end in ends:
+            end.cancel()
         for failure in await close_all(parts):
             ctx.fail(failure)
         journal.close()
     if ctx.defects:
         raise EnvironmentFault(f"a defect of the lab: {type(ctx.defects[0]).__name__}")
     return ExitStatus.HELD
+
+
+def _own_ends(parts: Sequence[Part]) -> list[asyncio.Event]:
+    """What is set when a part has ended by itself, such as a fixture whose time is over."""
+    events = (getattr(part, "closed", None) for part in parts)
+    return [event for event in events if isinstance(event, asyncio.Event)]
 
 
 def tell(entry: Entry) -> None:

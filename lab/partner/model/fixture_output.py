@@ -25,13 +25,15 @@ def fixture_facts(
     optional = {
         "grantIssuerUrl": fixture.grant_issuer_url,
         "grantIssuerKey": fixture.grant_issuer_key,
+        "registerUrl": fixture.register_url,
+        "registerKey": fixture.register_key,
         "agentId": None if agent is None else agent.agent_id,
         "externalTeamId": None if agent is None else agent.team,
         "toolName": fixture.tool_name,
         "toolInput": fixture.tool_input,
     }
     return {
-        "apiOrigin": api_origin,
+        "apiOrigin": fixture.origin or api_origin,
         "organizationId": settings.organization_id,
         "namespace": settings.namespace,
         "environment": settings.environment,

@@ -84,6 +84,11 @@ class FixtureSettings:
     tool_input: Mapping[str, object] | None = None
     seconds: float = FIXTURE_SECONDS
     self_ending: bool = False
+    register_url: str | None = None
+    """Where the lab's own issuer learns of conversations (GR-012); another issuer has no such route."""
+    register_key: str | None = field(default=None, repr=False)
+    origin: str | None = None
+    """The apiOrigin to tell, when the model is reached by another address than its own."""
 
 
 @dataclass(frozen=True, slots=True)

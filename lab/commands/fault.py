@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
@@ -16,8 +17,8 @@ from lab.up.files import ControlFile, read_control
 
 ALONE = ("cut", "reset", "heal")
 """Kinds of faults of a link that need nothing but their word."""
-PARTICIPANTS = ("partner_api", "store")
 SECONDS = 10.0
+_WHOLE = re.compile(r"-?[0-9]{1,15}", re.ASCII)
 
 
 def order(target: str | None, kind: str | None, values: Sequence[str], lasts: str | None, folder: Path) -> ExitStatus:
@@ -37,6 +38,10 @@ def members_of(target: str, kind: str, values: Sequence[str], lasts: str | None)
     more = {} if lasts is None else {"for": lasts}
     if kind == "crash":
         _none_left(kind, values)
+        if lasts is None:
+            raise UsageError(
+                f"lab fault {target} crash: `--for` is due, such as `--for 2s`: nothing else brings it back."
+            )
         return {"partner": target, "crash": True, **more}
     link: dict[str, Any] = {"link": target}
     match kind:
@@ -67,7 +72,7 @@ def _toxic(values: Sequence[str]) -> Mapping[str, Any]:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"lab fault: seen `{text}`, due NAME=VALUE, such as latency=300.")
-        attributes[name] = int(value) if value.lstrip("-").isdigit() else value
+        attributes[name] = int(value) if _WHOLE.fullmatch(value) else value
     return {"toxic": values[0], **({"attributes": attributes} if attributes else {})}
 
 
@@ -82,7 +87,7 @@ def _ask(control: ControlFile, path: str, body: Mapping[str, Any] | None) -> Map
             found: Mapping[str, Any] = json.load(answer)
             return found
     except urllib.error.HTTPError as error:
-        raise UsageError(_told(error)) from None
+        raise (EnvironmentFault if error.code >= 500 else UsageError)(_told(error)) from None
     except (OSError, ValueError) as error:
         raise EnvironmentFault(
             f"the `lab up` of {control.scenario} does not answer at {control.url}: {error}"
@@ -92,7 +97,7 @@ def _ask(control: ControlFile, path: str, body: Mapping[str, Any] | None) -> Map
 def _told(error: urllib.error.HTTPError) -> str:
     try:
         return str(json.load(error)["error"])
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, TypeError):
         return f"the environment refused: HTTP {error.code}"
 
 

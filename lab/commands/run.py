@@ -125,6 +125,11 @@ class RunCommand:
         check_process_faults(scenario, self.local_agent, self.clock)
         if self.clock == "virtual":
             check_virtual(scenario, self.local_agent)
+        if scenario.partner is not None:
+            # Only here: a run of the chat leg starts at once.
+            from lab.run.partner.leg import foreign_of
+
+            foreign_of(scenario, self.partner, self.clock, print)
         for use in uses:
             if use not in (REFERENCE, ATTACH):
                 profile_of(use, _profiles(path))

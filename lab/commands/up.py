@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -38,8 +39,10 @@ def bring_up(path: Path, ttl: float, base_port: int, folder: Path, journal: Path
         )
     if scenario.partner.api.use != "reference":
         raise UsageError(f"{path}: `lab up` starts the lab's own partner API; the scenario uses another.")
-    check_free(folder)
-    return asyncio.run(_stay(scenario, ttl, base_port, folder, journal))
+    check_free(folder, time.time_ns() // 1_000_000)
+    # Whoever has its keys keeps them over a crash that he orders.
+    lasting = replace(scenario.partner, api=replace(scenario.partner.api, keeps_state=True))
+    return asyncio.run(_stay(replace(scenario, partner=lasting), ttl, base_port, folder, journal))
 
 
 async def _stay(scenario: Scenario, ttl: float, base_port: int, folder: Path, path: Path | None) -> ExitStatus:
@@ -54,7 +57,11 @@ async def _stay(scenario: Scenario, ttl: float, base_port: int, folder: Path, pa
         raise EnvironmentFault(f"--journal {path}: {error.strerror}. Name a file that can be written.") from error
     ctx = RunContext(secrets.randbits(63), clock, journal, secret_seed=secrets.randbits(128))
     catch_loop_errors(ctx)
-    environment = await start_environment(ctx, scenario, base_port, folder, ttl, os.getpid())
+    try:
+        environment = await start_environment(ctx, scenario, base_port, folder, ttl, os.getpid())
+    except BaseException:
+        journal.close()
+        raise
     try:
         _show(environment, scenario, ttl)
         journal.listen(tell)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 
 Address = tuple[str, int]
 
 LOOPBACK = "127.0.0.1"
 LARGEST_PORT = 65_535
+
+# No more digits than a port has: Python does not read a number of thousands of them.
+_PORT = re.compile("0*([0-9]{1,5})")
 
 
 class BadAddress(ValueError):
@@ -22,12 +26,13 @@ def to_text(address: Address) -> str:
 
 def from_text(text: str) -> Address | None:
     """The host, which may be a name or empty, and the port; None for a text that is not of this form."""
-    host, colon, port = text.rpartition(":")
-    if not colon or not (port.isascii() and port.isdigit()) or int(port) > LARGEST_PORT:
+    host, colon, digits = text.rpartition(":")
+    found = _PORT.fullmatch(digits)
+    if not colon or found is None or (port := int(found[1])) > LARGEST_PORT:
         return None
     if host.startswith("[") and host.endswith("]"):
-        return host[1:-1], int(port)
-    return None if ":" in host else (host, int(port))
+        return host[1:-1], port
+    return None if ":" in host else (host, port)
 
 
 def to_listen_on(text: str, *, loopback_only: bool) -> Address:

@@ -35,8 +35,8 @@ class FaultLink(Protocol):
     def cut(self) -> None:
         """FIN to both sides of every connection, and connects are refused until `heal`."""
 
-    async def heal(self) -> None:
-        """Accept connects again, and add no delay. Raises `EnvironmentFault` where that cannot be."""
+    def heal(self) -> None:
+        """Accept connects again, and add no delay. Raises `EnvironmentFault` where that cannot be and is known now."""
 
     def set_delay(self, seconds: float, touched: Callable[[], None] | None = None) -> None:
         """Hold bytes back for so long, each way; 0 ends it. `touched` is called when it holds something back."""

@@ -139,7 +139,7 @@ class Link:
             self._delay = seconds
             self._record(LinkChanged(self.name, "delayed", seconds))
 
-    async def heal(self) -> None:
+    def heal(self) -> None:
         """Listen again on the same port, and add no delay to what arrives from now on.
 
         A port that was lost to another program meanwhile raises `EnvironmentFault`.

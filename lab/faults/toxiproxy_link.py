@@ -48,13 +48,17 @@ class ServerCalls:
         self._left: dict[str, ToxiproxyFault] = {}
         self._lock = asyncio.Lock()
 
-    def begin(self, call: Callable[[], T], *, although_lost: bool = False) -> asyncio.Task[T]:
-        """A call in its turn."""
+    def begin(
+        self, call: Callable[[], T], *, although_lost: bool = False, first: Callable[[], None] | None = None
+    ) -> asyncio.Task[T]:
+        """A call in its turn; `first` is done right before it, behind all that the calls before it have told."""
 
         async def carry() -> T:
             async with self._lock:
                 if self._lost is not None and not although_lost:
                     raise self._lost
+                if first is not None:
+                    first()
                 try:
                     return await asyncio.to_thread(call)
                 except ServerLost as lost:
@@ -150,8 +154,8 @@ class ToxiproxyLink:
             self._cut = True
             self._change(lambda: self._server.disable(self._proxy), before=LinkChanged(self.name, "cut"))
 
-    async def heal(self) -> None:
-        """Enable the proxy, and add no delay. Raises `ToxiproxyFault`."""
+    def heal(self) -> None:
+        """Enable the proxy, and add no delay."""
         if not self._cut and not self._delay:
             return
         was_cut, was_delayed = self._cut, self._delaying
@@ -163,14 +167,16 @@ class ToxiproxyLink:
             if was_cut:
                 self._server.enable(self._proxy)
 
-        await asyncio.shield(self._calls.begin(mend))
-        self._record(LinkChanged(self.name, "healed"))
+        self._change(mend, behind=LinkChanged(self.name, "healed"))
 
     def set_delay(self, seconds: float, touched: Callable[[], None] | None = None) -> None:
         """Hold bytes back for so long, each way, from now on; 0 ends it. `touched` is called once that stands."""
         if not (math.isfinite(seconds) and seconds >= 0):
             raise MisuseError(f"a link's delay is a finite number of seconds from 0 on, not {seconds}")
         if seconds == self._delay:
+            if seconds and touched is not None:
+                # It stands once the changes before this one do.
+                self._change(lambda: None, touched=touched)
             return
         change = LinkChanged(self.name, "delayed", seconds)
         was_delaying, longer = self._delaying, seconds > self._delay
@@ -220,9 +226,7 @@ class ToxiproxyLink:
         touched: Callable[[], None] | None = None,
     ) -> None:
         """Make a change in its turn. What breaks a link is told before it, what mends it behind it."""
-        if before is not None:
-            self._record(before)
-        task = self._calls.begin(call)
+        task = self._calls.begin(call, first=None if before is None else lambda: self._record(before))
         self._changes[task] = None
         task.add_done_callback(lambda made: self._made(made, behind, touched))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lab.context import RunContext
-from lab.errors import MisuseError
+from lab.errors import EnvironmentFault, MisuseError
 from lab.faults.fault_link import FaultLink, embedded
 from lab.faults.plan import FAULT_KINDS, Fault
 from lab.journal.events import FaultEnded, FaultFired, JsonObject
@@ -56,7 +56,6 @@ class LinkFaults:
         self._address_of = address_of
         self._lasting: dict[str, list[_Lasting]] = {}
         self._own_delays: dict[str, float] = {}
-        self._mending: list[asyncio.Task[None]] = []
         self._frames: FrameWatch | None = None
         """Made when the first fault has to end at a frame."""
 
@@ -153,25 +152,20 @@ class LinkFaults:
             lasting.course.stop()
             if lasting.timer is not None:
                 lasting.timer.cancel()
-        self._mend(link, [lasting.fault for lasting in ended], 0.0)
+        self._mend(link, [lasting.fault for lasting in ended], self._own_delays[link.name])
 
     def _mend(self, link: FaultLink, ended: list[Fault], delay: float, fires: Callable[[], None] | None = None) -> None:
         """Listen again, with what delay is left."""
-
-        async def mend() -> None:
-            try:
-                await link.heal()
-            except Exception as error:  # noqa: BLE001  a port lost to another program ends the run, with its name
-                self._ctx.fail(error)
-                return
-            if delay:
-                link.set_delay(delay, fires)
-            for fault in ended:
-                self._ctx.journal.record("faults", FaultEnded(fault.id))
-
-        task = asyncio.get_running_loop().create_task(mend(), name=f"mend {link.name}")
-        self._mending.append(task)
-        task.add_done_callback(self._mending.remove)
+        try:
+            link.heal()
+        except EnvironmentFault as error:
+            # A port lost to another program ends the run, with its name.
+            self._ctx.fail(error)
+            return
+        if delay:
+            link.set_delay(delay, fires)
+        for fault in ended:
+            self._ctx.journal.record("faults", FaultEnded(fault.id))
 
     def close(self) -> None:
         """No more mending: the run is over."""
@@ -182,8 +176,6 @@ class LinkFaults:
             lasting.course.forget()
             if lasting.timer is not None:
                 lasting.timer.cancel()
-        for task in self._mending:
-            task.cancel()
 
 
 def _all_of(fires: Sequence[_Firing]) -> Callable[[], None]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from lab.errors import UsageError
+from lab.errors import ScenarioError, ScenarioErrors, UsageError
 from lab.faults.plan import Fault
 from lab.scenario.findings import Findings
 from lab.scenario.loader import DEFAULT_DEADLINE, project_root
@@ -27,14 +27,28 @@ ORDERED = "the fault"
 LONGEST = 3600.0
 """Seconds that an ordered fault may last."""
 
+_STEP = "steps[0].fault"
 _PARTICIPANTS = ("scenario", "about", "partner_api", "store", "issuer", "links")
 
 
 def read_fault_untrusted(scenario: Path, members: Mapping[str, Any], fault_id: str) -> Fault:
     """The fault that `members` tell in the words of a `fault:` step, on the participants of a scenario's file.
 
-    Raises `UsageError` with all that is wrong with it.
+    Raises `UsageError` with all that is wrong with it, in lines that name no place: nobody wrote the text.
     """
+    try:
+        return _read(scenario, members, fault_id)
+    except ScenarioErrors as wrong:
+        raise UsageError("\n".join(map(_told, wrong.errors))) from None
+
+
+def _told(error: ScenarioError) -> str:
+    member = error.path.removeprefix(_STEP).lstrip(".")
+    hint = f" Did you mean `{error.nearest}`?" if error.nearest else ""
+    return f"{ORDERED}: {f'{member}: ' if member else ''}{error.message}{hint}"
+
+
+def _read(scenario: Path, members: Mapping[str, Any], fault_id: str) -> Fault:
     text = yaml.safe_dump({"steps": [{"fault": dict(members)}]}, default_flow_style=None)
     ordered, _ = parse_untrusted(text, ORDERED)
     whole, _ = parse_untrusted(scenario.read_text("utf-8"), str(scenario))

@@ -15,6 +15,10 @@ from lab.scenario.step import Step
 DEFAULT_TEAM = "shop"
 DEFAULT_AGENT = "store"
 
+KEYS = ("chat", "provisioning", "store", "issuer", "unknown", "none")
+ONLY = "only:"
+"""What `key` of a call may be: one of these words, or a key of the scope behind `only:`."""
+
 
 @dataclass(frozen=True)
 class PartnerAgentSpec:
@@ -224,7 +228,7 @@ class HistoryStep(Step):
 
 @dataclass(frozen=True)
 class CallStep(Step):
-    """A call as it stands. `key` chat, provisioning, store, issuer, none, or only:<scope>; `status` is what is due."""
+    """A call as it stands. `key` is one of `KEYS`, or only:<scope>; `status` is what is due."""
 
     method: str
     path: str

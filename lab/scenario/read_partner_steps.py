@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from lab.durations import parse_duration
 from lab.scenario.findings import words
 from lab.scenario.partner_model import (
+    KEYS,
+    ONLY,
     AttachStep,
     BindStep,
     CallStep,
@@ -260,8 +262,11 @@ class PartnerStepReader:
         node = body.node
         headers = mapping(node, "headers")
         key = text(node, "key") or CallStep.key
-        if key.startswith("only:"):
+        if key.startswith(ONLY):
             self._needs_controls(node.members["key"], f"the key `{key}`")
+        elif key not in KEYS:
+            message = f"no key is called `{key}`; there are {words(KEYS)}, and `{ONLY}` with a scope."
+            self._reading.findings.add(node.members["key"], message, word=key, among=KEYS)
         return CallStep(
             body.line,
             body.within,

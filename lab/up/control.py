@@ -72,7 +72,10 @@ class UpControl:
         except UsageError as error:
             return _refused(400, str(error))
         self._count += 1
+        known = len(self._ctx.defects)
         await self._carry_out(fault)
+        if len(self._ctx.defects) > known:
+            return _refused(500, str(self._ctx.defects[known]))
         return web.json_response({"fault": fault.kind, "target": fault.target, "seconds": fault.seconds})
 
     async def _carry_out(self, fault: Fault) -> None:

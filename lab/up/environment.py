@@ -37,9 +37,11 @@ class Environment:
 
     async def close(self) -> None:
         """End everything, and remove the private files."""
-        remove(self.folder)
-        errors = await close_all((self.control,))
-        await self.world.end()
+        try:
+            remove(self.folder)
+        finally:
+            errors = await close_all((self.control,))
+            await self.world.end()
         if errors:
             raise errors[0]
 
@@ -60,9 +62,11 @@ async def start_environment(
         await control.start()
         return _written(ctx, world, scenario, control, key, folder, seconds, pid)
     except BaseException:
-        remove(folder)
-        await close_all((control,))
-        await world.end()
+        try:
+            remove(folder)
+        finally:
+            await close_all((control,))
+            await world.end()
         raise
 
 
@@ -87,11 +91,12 @@ def _written(
         "catalog_get",
         {"productId": 9001},
         seconds,
+        register_url=f"{base[ISSUER]}/conversations",
+        register_key=identity.register_key,
     )
     ends_ms = ctx.wall_ms() + round(seconds * 1000)
     facts = fixture_facts(settings, fixture, world.model.keys, base[PARTNER_API], world.model.instance_id, ends_ms)
-    registration = {"registerUrl": f"{base[ISSUER]}/conversations", "registerKey": identity.register_key}
-    write_fixture(fixture, {**facts, **registration})
+    write_fixture(fixture, facts)
     agent = settings.agents[0]
     shell = write_shell(
         folder,

@@ -6,10 +6,12 @@ import json
 import os
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from lab.errors import UsageError
+from lab.partner.client.fixture_output import FixtureExpired, read_fixture_output
 from lab.private_files import read_private, replace_private
 from lab.up.tour import WORDS
 
@@ -30,9 +32,10 @@ class ControlFile:
     scenario: str
 
 
-def check_free(folder: Path) -> None:
-    """Raises `UsageError` when an environment runs in this folder already."""
+def check_free(folder: Path, now_ms: int) -> None:
+    """Raises `UsageError` when an environment, or a fixture of another partner API, runs in this folder already."""
     if not (folder / CONTROL).exists():
+        _check_no_fixture(folder / KEYS, now_ms)
         return
     try:
         running = read_control(folder)
@@ -41,6 +44,19 @@ def check_free(folder: Path) -> None:
     raise UsageError(
         f"{folder}: the `lab up` of {running.scenario} (pid {running.pid}) is there. End it, or name another --folder."
     )
+
+
+def _check_no_fixture(path: Path, now_ms: int) -> None:
+    if not path.exists():
+        return
+    try:
+        read_fixture_output(path, now_ms)
+    except FixtureExpired:
+        return
+    except UsageError:
+        # Whatever it is, `lab up` did not write it.
+        pass
+    raise UsageError(f"{path}: a fixture of another partner API wrote this. End that one, or name another --folder.")
 
 
 def write_shell(folder: Path, variables: Mapping[str, str]) -> Path:
@@ -65,15 +81,29 @@ def read_control(folder: Path) -> ControlFile:
         raise UsageError(f"{path} is not there: no `lab up` runs from this folder. Start one, or name its --folder.")
     try:
         control = ControlFile(**json.loads(read_private(path)))
-        os.kill(control.pid, 0)
-    except (ValueError, TypeError) as error:
+        alive = _alive(control.pid)
+    except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"{path}: no file of a `lab up`; end what wrote it, and start anew.") from error
-    except ProcessLookupError:
-        raise UsageError(f"{path}: the `lab up` that wrote it has ended without a word. Start it again.") from None
+    if not alive:
+        raise UsageError(f"{path}: the `lab up` that wrote it has ended without a word. Start it again.")
     return control
+
+
+def _alive(pid: int) -> bool:
+    if pid <= 0:
+        raise ValueError("no id of a process")
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        # The number went to somebody else's program.
+        return False
+    return True
 
 
 def remove(folder: Path) -> None:
     """Nothing of a secret stays behind."""
     for name in (KEYS, SHELL, CONTROL):
-        (folder / name).unlink(missing_ok=True)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            (folder / name).unlink()

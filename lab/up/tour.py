@@ -14,4 +14,6 @@ WORDS = _HERE / "words.sh"
 def tour_text(shell: Path, question: str) -> str:
     """The commands, each with a line on what it does. They hold no secret: the keys come from the file `shell`."""
     text = TOUR.read_text("utf-8")
-    return text.replace("@SHELL@", shlex.quote(str(shell))).replace("@QUESTION@", question)
+    # Without a slash a shell looks for it in its PATH.
+    named = str(shell) if shell.parent != Path() else f"./{shell}"
+    return text.replace("@SHELL@", shlex.quote(named)).replace("@QUESTION@", question)

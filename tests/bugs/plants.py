@@ -90,38 +90,52 @@ class Plant:
     blamed: tuple[str, ...] = ()
 
 
-_PLANTS: Final[dict[str, Plant]] = {}
+class Plants:
+    """The plants of one leg: those of all modules `plants_*` of a package, whose files lie in `folder`."""
+
+    def __init__(self, package: str, folder: Path) -> None:
+        self._package = package
+        self._folder = folder
+        self._known: dict[str, Plant] = {}
+
+    def plant(
+        self,
+        slip: str,
+        *,
+        scenario: str,
+        law: str | None,
+        promise: bool = False,
+        why: str = "",
+        blamed: tuple[str, ...] = (),
+    ) -> Callable[[PlantSlip], PlantSlip]:
+        """Register a plant of a slip. `law` None wants a `why`."""
+
+        def register(put: PlantSlip) -> PlantSlip:
+            if slip in self._known:
+                raise ValueError(f"{slip} is planted twice")
+            if law is None and not why:
+                raise ValueError(f"{slip}: no law catches it, and nothing says what one would have to see")
+            self._known[slip] = Plant(slip, scenario, law, put, promise, why, blamed)
+            return put
+
+        return register
+
+    def all(self) -> Mapping[str, Plant]:
+        """Every plant by its slip."""
+        for module in sorted(found.name for found in pkgutil.iter_modules([str(self._folder)])):
+            if module.startswith("plants_"):
+                importlib.import_module(f"{self._package}.{module}")
+        return dict(sorted(self._known.items()))
 
 
-def plant(
-    slip: str,
-    *,
-    scenario: str,
-    law: str | None,
-    promise: bool = False,
-    why: str = "",
-    blamed: tuple[str, ...] = (),
-) -> Callable[[PlantSlip], PlantSlip]:
-    """Register a plant of a slip. `law` None wants a `why`."""
-
-    def register(put: PlantSlip) -> PlantSlip:
-        if slip in _PLANTS:
-            raise ValueError(f"{slip} is planted twice")
-        if law is None and not why:
-            raise ValueError(f"{slip}: no law catches it, and nothing says what one would have to see")
-        _PLANTS[slip] = Plant(slip, scenario, law, put, promise, why, blamed)
-        return put
-
-    return register
+_CHAT_LEG: Final = Plants("tests.bugs", Path(__file__).parent)
+plant: Final = _CHAT_LEG.plant
 
 
 @cache
 def all_plants() -> Mapping[str, Plant]:
-    """Every plant by its slip, of all modules `plants_*` beside this one."""
-    for module in sorted(found.name for found in pkgutil.iter_modules([str(Path(__file__).parent)])):
-        if module.startswith("plants_"):
-            importlib.import_module(f"tests.bugs.{module}")
-    return dict(sorted(_PLANTS.items()))
+    """Every plant of the chat leg by its slip."""
+    return _CHAT_LEG.all()
 
 
 @contextmanager

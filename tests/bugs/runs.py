@@ -46,6 +46,8 @@ class Told:
     expectations: tuple[str, ...]
     others: tuple[str, ...]
     """Findings that are neither a law, a step nor an expectation."""
+    heads: tuple[str, ...]
+    """What broke, as the findings are told: a law's id or a word, the first break first."""
     reached: int
     """How often the planted code was reached."""
     seconds: float
@@ -89,12 +91,17 @@ def load(name: str) -> Scenario:
 def run(name: str, out: Path, slip: Plant | None = None, seed: int | None = None) -> Told:
     """Run a scenario, with its provocations, and with a slip if one is given; `seed` goes before the scenario's."""
     scenario = load(name)
-    provocations = [PROVOCATIONS[tag] for tag in scenario.tags if tag in PROVOCATIONS]
+    with planted(*(PROVOCATIONS[tag] for tag in scenario.tags if tag in PROVOCATIONS)):
+        return run_loaded(scenario, out, slip, seed)
+
+
+def run_loaded(scenario: Scenario, out: Path, slip: Plant | None = None, seed: int | None = None) -> Told:
+    """Run a scenario that was loaded already, with a slip if one is given."""
     own = scenario.seed if scenario.seed is not None else 1
     options = RunOptions(out, own if seed is None else seed, clock="virtual")
-    with planted(*provocations), planted(*([slip.put] if slip is not None else [])) as patch:
+    with planted(*([slip.put] if slip is not None else [])) as patch:
         result = run_virtual(lambda: run_scenario(scenario, options, lambda *_: None), options.seed)
-    return _told(name, result, patch.reached)
+    return _told(scenario.name, result, patch.reached)
 
 
 def _told(name: str, result: RunResult, reached: int) -> Told:
@@ -116,6 +123,7 @@ def _told(name: str, result: RunResult, reached: int) -> Told:
             for finding in findings
             if finding.head not in LAWS and finding.head not in ("step", "expectation")
         ),
+        tuple(finding.head for finding in findings),
         reached,
         result.seconds,
         result.folder,
@@ -130,4 +138,4 @@ def _of(findings: Sequence[Finding], head: str) -> tuple[str, ...]:
 SUT_PARTY = "local_agent"
 """Whose slips these are, beside those of the gateway."""
 
-__all__ = ["LAWS", "SCENARIOS", "SUT_PARTY", "Broken", "Told", "load", "run", "scenario_names"]
+__all__ = ["LAWS", "SCENARIOS", "SUT_PARTY", "Broken", "Told", "load", "run", "run_loaded", "scenario_names"]

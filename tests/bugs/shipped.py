@@ -23,9 +23,8 @@ from lab.scenario.loader import load_scenario
 from lab.sim.guards import Limits
 from lab.sim.run import run_virtual
 from tests.bugs.plants import all_plants, planted
-from tests.command_line import ROOT
+from tests.scenario.legs import CHAT_FILES, FOLDER
 
-FOLDER: Final = ROOT / "scenarios"
 RECORD: Final = Path(__file__).with_name("shipped.yaml")
 LIMITS: Final = Limits(wall_seconds=60.0)
 
@@ -39,8 +38,8 @@ class Caught:
 
 
 def scenario_names() -> list[str]:
-    """The scenarios that come with the lab."""
-    return sorted(path.stem for path in FOLDER.glob("*.yaml"))
+    """The scenarios of the chat leg that come with the lab: the slips are its programs'."""
+    return sorted(path.stem for path in CHAT_FILES)
 
 
 def caught(name: str, slip: str) -> Caught | None:

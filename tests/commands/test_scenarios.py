@@ -9,6 +9,7 @@ import pytest
 
 from lab.cli import run_command_line
 from tests.command_line import ROOT, make_project
+from tests.scenario.legs import ALL_FILES
 
 READY = "steps:\n  - wait: { for: local_agent.ready, within: 5s }\n"
 
@@ -18,7 +19,7 @@ def test_the_scenarios_of_the_project(capsys: pytest.CaptureFixture[str], monkey
     monkeypatch.chdir(ROOT)
     assert run_command_line(["list"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == [path.stem for path in sorted((ROOT / "scenarios").glob("*.yaml"))]
+    assert [line.split()[0] for line in lines] == [path.stem for path in ALL_FILES]
     answer = next(line for line in lines if line.startswith("chat-answer "))
     assert "A question is answered and both turns are stored   [chat smoke]" in answer
     assert run_command_line(["validate"]) == 0

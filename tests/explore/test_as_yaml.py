@@ -23,11 +23,14 @@ from lab.laws import ALL_LAWS
 from lab.scenario.loader import as_text, load_scenario, resolved_yaml
 from lab.scenario.model import FaultStep, InjectStep, Scenario
 from tests.explore.made import drawn, frame_fault, link_fault, plans_of
+from tests.scenario.legs import CHAT_FILES
 from tests.scenario.test_read_toxics import STORMY, with_weather
 from tests.scenario.texts import load as stormy
 
 ROOT = Path(__file__).parents[2]
-SCENARIOS = sorted((ROOT / "scenarios").glob("*.yaml"))
+SCENARIOS = CHAT_FILES
+"""The targets below are theirs."""
+
 NAME = "found"
 
 

@@ -20,6 +20,7 @@ from lab.faults.address import Address, BadAddress, from_text, to_listen_on, to_
         ("host:http", None),
         ("host:-1", None),
         ("host:65536", None),
+        pytest.param("host:" + "9" * 5000, None, id="thousands of digits"),
         ("host:٣", None),
         ("::1:80", None),
         ("", None),
@@ -29,6 +30,13 @@ def test_a_text_is_a_host_and_a_port_or_nothing(text: str, address: Address | No
     assert from_text(text) == address
     if address is not None:
         assert to_text(address) == text
+
+
+@pytest.mark.parametrize("zeros", [1, 5000])
+def test_zeros_before_a_port_say_nothing(zeros: int) -> None:
+    """As in Go."""
+    assert from_text(f"host:{'0' * zeros}80") == ("host", 80)
+    assert from_text(f"host:{'0' * zeros}") == ("host", 0)
 
 
 @pytest.mark.parametrize(

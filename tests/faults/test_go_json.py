@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.faults.go_json import Field, GoJsonError, List, Struct, decode_untrusted, encode
+from lab.faults.go_json import Field, GoJsonError, List, Raw, Struct, decode_later, decode_untrusted, encode
+from lab.faults.go_scan import MAX_BYTES
 
 INNER = Struct("toxics.LatencyToxic", (Field("latency", "int64"), Field("size", "int"), Field("rate", "float64")))
 OUTER = Struct(
@@ -86,6 +87,17 @@ def test_what_is_refused(data: bytes, words: str) -> None:
     with pytest.raises(GoJsonError) as refused:
         decode_untrusted(data, OUTER)
     assert str(refused.value) == words
+
+
+@pytest.mark.timeout(20)
+def test_an_object_that_is_kept_and_comes_often_is_one() -> None:
+    """Read in the time that its bytes take: in their square it is more than a minute, in which nobody is served."""
+    kept, inner = Struct("A", (Field("a", Raw("B")),)), Struct("B", (Field("b", "int"),))
+    count = MAX_BYTES // len('"a":{"b":1},') - 1
+    body = b"{" + b'"a":{"b":1},' * count + b'"a":{"b":2}}'
+    decoded = decode_untrusted(body, kept)
+    assert len(decoded["a"].members) == count + 1
+    assert decode_later(decoded["a"], inner, ("a",)) == {"b": 2}
 
 
 def test_lists() -> None:

@@ -7,7 +7,7 @@ import contextlib
 import errno
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -158,7 +158,7 @@ async def test_a_moved_link_ends_its_connections_and_leads_new_ones_elsewhere(be
         if cut:
             with pytest.raises(ConnectionRefusedError):
                 await bench.client(link)
-            await link.heal()
+            link.heal()
         moved = await bench.client(link)
         raw, _ = await asyncio.wait_for(asyncio.get_running_loop().sock_accept(other.upstream), PATIENCE)
         other.sockets.append(raw)
@@ -179,7 +179,7 @@ async def test_a_cut_port_is_held_and_heal_listens_on_it_again(bench: Bench) -> 
     with pytest.raises(OSError, match="in use"):
         listen(thief, address)
     for _ in range(2):
-        await link.heal()
+        link.heal()
         assert link.address == address
         client, server = await bench.pair(link)
         await client.send(b"again")
@@ -245,11 +245,11 @@ async def test_cut_loses_what_a_delay_holds(bench: Bench, clock: JumpingClock) -
 
 async def test_a_second_cut_and_a_heal_of_a_healthy_link_change_nothing(bench: Bench) -> None:
     link = await bench.link()
-    await link.heal()
+    link.heal()
     link.cut()
     link.cut()
-    await link.heal()
-    await link.heal()
+    link.heal()
+    link.heal()
     assert bench.events(LinkChanged) == [LinkChanged("gateway", "cut"), LinkChanged("gateway", "healed")]
     await bench.pair(link)
 
@@ -401,9 +401,9 @@ async def test_heal_says_that_the_port_was_lost(bench: Bench, monkeypatch: pytes
         link.cut()
     listen(thief, link.address)
     with pytest.raises(EnvironmentFault, match=f"{link.address[1]}: .*in use"):
-        await link.heal()
+        link.heal()
     thief.close()
-    await link.heal()
+    link.heal()
     await bench.pair(link)
 
 
@@ -464,7 +464,7 @@ async def test_close_while_cut_gives_the_port_back_and_ends_what_still_parts(ben
 
 async def test_a_link_is_used_only_between_start_and_close(bench: Bench) -> None:
     link = Link(bench.ctx, "gateway", ("127.0.0.1", 1))
-    uses: list[Callable[[], Any]] = [link.cut, link.reset, lambda: link.set_delay(1), lambda: link.address]
+    uses: list[Callable[[], Any]] = [link.cut, link.reset, link.heal, lambda: link.set_delay(1), lambda: link.address]
     await link.close()
     for use in uses:
         with pytest.raises(MisuseError, match="start it first"):
@@ -473,10 +473,8 @@ async def test_a_link_is_used_only_between_start_and_close(bench: Bench) -> None
     with pytest.raises(MisuseError, match="twice"):
         await link.start()
     await link.close()
-    awaited: list[Callable[[], Awaitable[None]]] = [link.heal]
-    for heal in awaited:
-        with pytest.raises(MisuseError, match="start it first"):
-            await heal()
+    with pytest.raises(MisuseError, match="start it first"):
+        link.heal()
 
 
 # The journal
@@ -484,7 +482,7 @@ async def test_a_link_is_used_only_between_start_and_close(bench: Bench) -> None
 
 async def test_the_journal_tells_every_change_and_its_cause(bench: Bench) -> None:
     link = await bench.link(delay=2)
-    await link.heal()
+    link.heal()
     client, server = await bench.pair(link)
     await client.send(b"12345")
     await server.read(5)
@@ -495,7 +493,7 @@ async def test_the_journal_tells_every_change_and_its_cause(bench: Bench) -> Non
     link.reset()
     await bench.pair(link)
     link.cut()
-    await link.heal()
+    link.heal()
     client, server = await bench.pair(link)
     client.raw.close()
     server.raw.close()

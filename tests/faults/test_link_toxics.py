@@ -88,7 +88,7 @@ async def test_toxics_add_to_the_delay_and_outlast_cut_and_heal(rig: Rig) -> Non
     await at(3)
     assert server.heard == [(near(1.5), b"x")]
     link.cut()
-    await link.heal()
+    link.heal()
     assert [one.name for one in link.toxics] == ["latency_upstream"]
     client, server = await _pair(rig, link)
     client.send(b"x")
@@ -330,7 +330,7 @@ async def test_a_delay_tells_that_it_holds_something_back(rig: Rig) -> None:
     await at(1)
     assert told == ["second"]
     link.set_delay(4, lambda: told.append("third"))
-    await link.heal()
+    link.heal()
     client.send(b"3")
     await at(10)
     assert told == ["second"]

@@ -156,7 +156,7 @@ async def test_delayed_bytes_are_bounded_and_the_writer_stalls(bench: Bench, clo
 async def test_heal_ends_the_delay(bench: Bench, clock: JumpingClock) -> None:
     link = await bench.link(delay=50)
     client, server = await bench.pair(link)
-    await link.heal()
+    link.heal()
     await client.send(b"now")
     assert await server.read(3) == b"now"
     assert bench.events(LinkChanged) == [LinkChanged("gateway", "delayed", 50), LinkChanged("gateway", "healed")]

@@ -313,13 +313,14 @@ async def test_a_proxy_created_disabled_refuses_until_it_is_enabled(rig: Rig) ->
 
 @virtual
 async def test_an_upstream_that_is_not_there_gives_the_client_fin(rig: Rig) -> None:
-    for number, upstream in enumerate(("127.0.0.1:1", "no address", "host:99999")):
+    for number, upstream in enumerate(("127.0.0.1:1", "no address", "host:99999", "host:" + "9" * 5000)):
         proxy = await rig.engine.create(ProxySpec(str(number), "127.0.0.1:0", upstream))
         client = await rig.client(proxy)
         await at(number + 1)
         assert client.ends == [(near(number), "FIN")]
         assert proxy.connections() == ()
         assert proxy.upstream == upstream
+        await rig.engine.delete(proxy.name)
 
 
 @virtual

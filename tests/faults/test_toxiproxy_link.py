@@ -69,8 +69,8 @@ async def test_changes_are_made_in_order_and_told() -> None:
     link.add_toxic(ToxicSpec("latency", "t", attributes={"latency": 7}), lambda: told.append("t"))
     assert told == []
     link.remove_toxic("t")
-    await link.heal()
-    await link.heal()
+    link.heal()
+    link.heal()
     await link.close()
     await link.close()
     assert bench.server.log == ["create", "disable", "add_toxic t 7", "remove_toxic t", "enable", "delete"]
@@ -87,7 +87,7 @@ async def test_a_delay_is_two_latencies() -> None:
     link.set_delay(0.0001)
     link.set_delay(0)
     link.set_delay(1)
-    await link.heal()
+    link.heal()
     assert link.delay == 0
     await link.close()
     both = ("delay-upstream", "delay-downstream")
@@ -103,6 +103,21 @@ async def test_a_delay_is_two_latencies() -> None:
     ]
     with pytest.raises(MisuseError):
         link.set_delay(-1)
+
+
+async def test_a_delay_that_stands_already_is_told_to_who_asks_for_the_same() -> None:
+    """Once it stands; no delay is none to tell."""
+    bench = Bench()
+    await bench.link.start()
+    told: list[str] = []
+    bench.link.set_delay(0, lambda: told.append("none"))
+    bench.link.set_delay(0.05, lambda: told.append("first"))
+    bench.link.set_delay(0.05, lambda: told.append("second"))
+    assert told == []
+    await bench.link.settled()
+    assert told == ["first", "second"]
+    assert bench.server.log == ["create", "add_toxic delay-upstream 50", "add_toxic delay-downstream 50"]
+    await bench.link.close()
 
 
 async def test_settled_waits_for_what_was_begun() -> None:

@@ -16,6 +16,7 @@ from lab.journal.events import (
     StepEnded,
     digest,
 )
+from lab.journal.partner_events import PartnerCall
 from lab.report.moments import CHANGES_SHOWN, OWN_SHOWN, Moment, Moments
 from lab.run.verdict import Finding, Outcome
 from tests.run.made import entries, frame
@@ -139,3 +140,12 @@ def test_a_line_has_columns() -> None:
     assert Moment(4, 1.5, "→ ack", "seq 1", own=True).line() == "    1.500 s ▸ → ack                    seq 1"
     assert Moment(4, 1.5, "→ ack").line() == "    1.500 s   → ack"
     assert Moment(None, 1.5, "3 more frames").line() == "        …     3 more frames"
+
+
+def test_moments_of_this_leg_are_those_of_all_its_doubles() -> None:
+    """Around a finding stand calls and requests; what lies between is counted without the word frame."""
+    journal = [PartnerCall("c", f"GET /{n}", 200) for n in range(10)]
+    moments = Moments(entries(*journal))
+    shown = moments.around(finding(1, 9))
+    assert [one.text if one.n is None else one.n for one in shown] == [0, 1, 2, 3, "3 more", 7, 8, 9]
+    assert "frames" not in moments.legend

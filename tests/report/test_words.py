@@ -79,6 +79,11 @@ def test_the_laws_in_a_line() -> None:
         (Figures(frames=1, events=1, pages=1), "1 frame · 1 event in 1 page · 0 sent again"),
         (Figures(frames=3, events=12, pages=2), "3 frames · 12 events in 2 pages · 0 sent again"),
         (Figures(frames=9, retransmissions=1, gateway_retransmissions=2), "9 frames · 3 sent again (1 by the agent)"),
+        (Figures(calls=1, events=1, streams=1, store_executed=1), "1 call · 1 event in 1 stream · 1 tool run"),
+        (
+            Figures(calls=9, call_retries=2, events=12, streams=2),
+            "9 calls (2 again) · 12 events in 2 streams · 0 tool runs",
+        ),
         (Figures(frames=9, resumes=1, resume_seconds=3.14), "9 frames · 0 sent again · resumed in 3.1 s"),
     ],
 )

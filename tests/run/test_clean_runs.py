@@ -21,8 +21,9 @@ from lab.scenario.model import Scenario
 from lab.sim.kernel import Network
 from lab.sim.run import run_virtual
 from tests.command_line import ROOT
+from tests.scenario.legs import CHAT_FILES
 
-FILES: Final = sorted((ROOT / "scenarios").glob("*.yaml"))
+FILES: Final = CHAT_FILES
 
 SEEDS: Final = 20
 """For each scenario; with all scenarios more than 500 runs."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lab.journal.events import FaultFired, SessionChanged, StreamPage
+from lab.journal.partner_events import IssuerRequest, PartnerCall, PartnerEvent, PartnerStream, StoreRequest
 from lab.run.figures import FIGURE_NAMES, Figures, figures_of
 from tests.run.made import entries, frame
 
@@ -55,3 +58,25 @@ def test_the_longest_time_to_a_resume() -> None:
         )
     )
     assert (figures.resumes, figures.resume_seconds, figures.faults) == (3, 1.0, 2)
+
+
+def test_figures_of_the_partner_leg() -> None:
+    """Tries of calls, streams that were opened, events that were new, and what the store did of what it was asked."""
+    event = PartnerEvent(1, "r1", "r1:1", 1, "text", "text", "0" * 64)
+    figures = figures_of(
+        entries(
+            PartnerCall("c1", "PUT /memberships", 0, error="reset"),
+            PartnerCall("c1", "PUT /memberships", 200, attempt=2),
+            PartnerStream(1, "r1", "opened"),
+            event,
+            replace(event, applied=False),
+            PartnerStream(1, "r1", "broken", events=2),
+            PartnerStream(2, "r1", "refused", status=410),
+            StoreRequest("POST", "2025", "initialize", 200),
+            StoreRequest("POST", "2025", "tools/call", 200, tool="t", executed=True),
+            StoreRequest("POST", "2025", "tools/call", 403, tool="t", refused="grant-expired"),
+            IssuerRequest("conversations", 200),
+            IssuerRequest("grants", 200, grant="abc"),
+        )
+    )
+    assert figures == Figures(events=1, calls=2, call_retries=1, streams=1, store_executed=1, store_refused=1, grants=1)

@@ -15,7 +15,7 @@ from lab.errors import EnvironmentFault, MisuseError
 from lab.faults.link import Link
 from lab.faults.plan import Fault, FrameAnchor
 from lab.faults.specs import ToxicSpec
-from lab.journal.events import Defect, FaultEnded, FaultFired, SocketOpened
+from lab.journal.events import Defect, FaultEnded, FaultFired, LinkChanged, SocketOpened
 from lab.run.link_faults import LinkFaults
 from tests.command_line import lab, make_project
 from tests.run.made import context, frame
@@ -60,7 +60,7 @@ class FakeLink:
     async def settled(self) -> None:
         self.done.append("settled")
 
-    async def heal(self) -> None:
+    def heal(self) -> None:
         self.healed.set()
         if self.error is not None:
             raise self.error
@@ -169,7 +169,6 @@ async def test_heal_ends_all_that_holds() -> None:
     bench.faults.strike(fault("delay", seconds=0.02, delay=0.2, name="slow"))
     bench.faults.strike(fault("cut", seconds=0.03, name="cut"))
     bench.faults.strike(fault("heal"))
-    await until_ended(bench, "cut")
     assert bench.link.done == [("delay", 0.2), "cut", "heal"]
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(asyncio.Event().wait(), 0.06)
@@ -190,11 +189,38 @@ async def test_a_port_that_was_lost_meanwhile_ends_the_run() -> None:
     assert bench.events()[-1] == Defect("EnvironmentFault")
 
 
+async def test_a_fault_behind_a_heal_is_not_healed_with_it() -> None:
+    """What is struck in the same turn takes effect in the order in which it was struck."""
+    ctx = context()
+    link = Link(ctx, "gateway", ("127.0.0.1", 9))
+    await link.start()
+    faults = LinkFaults(ctx, {"gateway": link}, lambda _: ("127.0.0.1", 9))
+    try:
+        faults.strike(fault("cut", name="first"))
+        faults.strike(fault("heal", name="heal"))
+        faults.strike(fault("cut", seconds=3, name="second"))
+        await settle()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*link.address)
+        changes = [entry.event.change for entry in ctx.journal.entries if isinstance(entry.event, LinkChanged)]
+        assert changes == ["cut", "healed", "cut"]
+    finally:
+        faults.close()
+        await link.close()
+
+
+async def test_heal_leaves_a_link_the_delay_of_its_own() -> None:
+    bench = Bench()
+    bench.link.delay = 0.1
+    bench.faults.strike(fault("delay", delay=0.3, name="slow"))
+    bench.faults.strike(fault("heal", name="heal"))
+    assert bench.link.done == [("delay", 0.3), "heal", ("delay", 0.1)]
+
+
 async def test_after_the_end_nothing_heals() -> None:
     """The links are closed by then."""
     bench = Bench()
     bench.faults.strike(fault("cut", seconds=0.01))
-    bench.faults.strike(fault("heal"))
     bench.faults.close()
     bench.faults.close()
     with pytest.raises(TimeoutError):
@@ -269,7 +295,6 @@ async def test_heal_takes_toxics_out() -> None:
     bench = Bench()
     bench.faults.strike(toxic(seconds=0.01, every=10))
     bench.faults.strike(fault("heal", name="h"))
-    await until_ended(bench, "f")
     assert bench.link.done == [("+", NOOP), ("-", NOOP), "heal"]
 
 

@@ -1,4 +1,4 @@
-"""Each scenario that comes with the lab passes with the reference agent."""
+"""Each scenario of the chat leg that comes with the lab passes with the reference agent."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from lab.scenario.loader import find_scenarios, load_scenario
+from lab.scenario.loader import load_scenario
 from lab.scenario.model import Scenario
-from tests.command_line import PATIENCE, ROOT, lab
+from tests.command_line import PATIENCE, lab
+from tests.scenario.legs import CHAT_FILES
 from tests.scenario.texts import ALL_LAW_IDS
 
 SLOW = "slow"
 """The tag of a scenario that takes more than a few seconds on a real clock."""
 
-SCENARIOS = [load_scenario(file, known_laws=ALL_LAW_IDS) for file in find_scenarios([ROOT / "scenarios"])]
+SCENARIOS = [load_scenario(file, known_laws=ALL_LAW_IDS) for file in CHAT_FILES]
 
 
 def _case(scenario: Scenario) -> object:

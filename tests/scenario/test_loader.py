@@ -33,7 +33,7 @@ from lab.scenario.model import (
     WaitStep,
 )
 from tests.scenario.test_read_toxics import STORMY, with_weather
-from tests.scenario.texts import ALL_LAW_IDS, FULL, LAWS, ROOT, SHORT, load, project
+from tests.scenario.texts import ALL_LAW_IDS, FULL, LAWS, PARTNER_LAW_IDS, ROOT, SHORT, load, project
 
 INVALID = sorted((ROOT / "tests" / "scenarios" / "invalid").glob("*.yaml"))
 VALID = sorted(
@@ -192,7 +192,8 @@ def test_fault_ids_leave_out_those_that_are_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file", VALID, ids=lambda file: str(file.relative_to(ROOT)))
 def test_valid_scenarios_load(file: Path) -> None:
-    assert load_scenario(file, known_laws=ALL_LAW_IDS).name == file.stem
+    scenario = load_scenario(file, known_laws=ALL_LAW_IDS, known_partner_laws=PARTNER_LAW_IDS)
+    assert scenario.name == file.stem
 
 
 @pytest.mark.parametrize("file", INVALID, ids=lambda file: str(file.stem))

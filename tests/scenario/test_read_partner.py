@@ -115,6 +115,12 @@ API = "partner_api: {}"
         (API, "gateway: {}", "`membership` is no step of the chat leg"),
         (STEP, "poll: { run: r1 }", "no step makes a run `r1`"),
         (STEP, "control: { clock: 1m }", "`control` needs the lab's own controls"),
+        (
+            STEP,
+            "call: { method: GET, path: /x, status: 401, key: chta }",
+            "no key is called `chta`; there are `chat`, ",
+        ),
+        (STEP, "call: { method: GET, path: /x, status: 401, key: 'only:chat:read' }", "needs the lab's own controls"),
         (STEP, "wait: { for: local_agent.ready }", "fault.<id>.fired"),
         (STEP, "fault: { frame: ack, from: gateway, do: drop }", "`frame` is of no fault of the partner leg"),
         (STEP, "fault: { link: gateway, cut: true }", "`gateway`"),

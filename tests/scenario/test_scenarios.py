@@ -6,14 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from lab.scenario.loader import find_scenarios, load_scenario
-from tests.scenario.texts import ALL_LAW_IDS, ROOT
+from lab.commands.loading import load
+from tests.scenario.legs import ALL_FILES as FILES
+from tests.scenario.legs import CHAT_FILES, PARTNER_FILES
+from tests.scenario.texts import ROOT
 
-FILES = find_scenarios([ROOT / "scenarios"])
+
+def test_each_is_of_the_leg_that_its_file_says() -> None:
+    """The predicate by which tests choose agrees with the loader."""
+    assert [load(file).partner is not None for file in FILES] == [file in PARTNER_FILES for file in FILES]
+    assert {*CHAT_FILES, *PARTNER_FILES} == {*FILES}
 
 
 def test_abouts_are_unique() -> None:
-    abouts = [load_scenario(file, known_laws=ALL_LAW_IDS).about for file in FILES]
+    abouts = [load(file).about for file in FILES]
     assert len(set(abouts)) == len(abouts)
 
 
@@ -26,4 +32,4 @@ def test_editors_find_the_schema(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.stem))
 def test_each_says_what_it_must_judge(file: Path) -> None:
-    assert load_scenario(file, known_laws=ALL_LAW_IDS).must_judge
+    assert load(file).must_judge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lab.laws import ALL_LAWS
+from lab.laws import ALL_LAWS, PARTNER_LAWS
 from lab.scenario.loader import load_scenario
 from lab.scenario.model import Scenario
 
@@ -20,6 +20,7 @@ LAWS = (
 """Enough for scenarios that only the tests of the language see."""
 
 ALL_LAW_IDS = tuple(law.id for law in ALL_LAWS)
+PARTNER_LAW_IDS = tuple(law.id for law in PARTNER_LAWS)
 
 FULL = """\
 scenario: full

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -97,7 +98,14 @@ class Site:
         sent = dict(of_sent(told))
         if upload is not None:
             digest = hashlib.sha256(upload.content).hexdigest()
-            sent |= of_sent({"mimeType": upload.mime_type, "bytes": len(upload.content), "sha256": digest})
+            sent |= of_sent(
+                {
+                    "mimeType": upload.mime_type,
+                    "bytes": len(upload.content),
+                    "sha256": digest,
+                    "name": re.split(r"[/\\]", upload.name)[-1],
+                }
+            )
         facts = dict(marks or {})
         if departure is not None:
             facts["byOrder"] = True

@@ -14,7 +14,8 @@ from lab.partner.model.conversations import stored_candidates
 from lab.partner.model.core import PartnerCore
 from lab.partner.model.legacy import seed_history
 from lab.partner.model.memberships import store_membership, stored_membership
-from lab.partner.model.removal import KINDS, remove
+from lab.partner.model.removal import KINDS, THREAD, remove
+from lab.partner.model.runs import find_run
 from lab.partner.model.seeding import add_key
 from lab.partner.model.settings import McpCandidate
 from lab.partner.model.turns import TurnRunner
@@ -70,6 +71,7 @@ class Controls:
             self._state.run("UPDATE keys SET revoked = 1 WHERE role = ?", role)
             add_key(self._state, role, key, str(row["scopes"]).split(), row["namespace"])
         self._keys_changed()
+        self._tell("keys/rotate", None, {"role": role})
         self._parts.bell.ring()
         return key
 
@@ -122,11 +124,13 @@ class Controls:
             raise UsageError(f"Only these can be removed: {', '.join(KINDS)}.")
         if not remove(self._state, kind, id_, self._parts.now_ms()):
             raise _missing(kind)
+        self._tell("removals", id_ if kind == THREAD else None, {"kind": kind, "id": id_})
         self._parts.bell.ring()
 
     def spend_budget(self, spent: bool) -> None:
         """The organization's budget is used up, or there is some again (PA-019, MSG-044)."""
         set_spent(self._state, spent)
+        self._tell("budget", None, {"spent": spent})
         self._parts.bell.ring()
 
     def configure_agent(self, agent_id: str, candidates: Sequence[McpCandidate] | None, profile: bool) -> None:
@@ -161,6 +165,11 @@ class Controls:
 
     def cancel_run(self, run_id: str) -> None:
         """End an active run as cancelled (MSG-037)."""
+        run = find_run(self._state, run_id)
+        if run is None or run.over:
+            raise _missing("active run")
+        # Before its end, which comes of it.
+        self._tell("runs/cancel", run.conversation_id, {"runId": run_id})
         if not self._turns.cancel(run_id):
             raise _missing("active run")
 

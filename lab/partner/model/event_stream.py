@@ -14,10 +14,10 @@ from lab.partner.model.answers import ApiRequest
 from lab.partner.model.authority import Caller
 from lab.partner.model.parts import Parts
 from lab.partner.model.refusals import invalid
-from lab.partner.model.runs import Run, events_after, find_run, last_sequence, run_in
+from lab.partner.model.runs import Run, events_after, last_sequence, run_in, run_status
 from lab.partner.model.shape import actor_query_untrusted
 from lab.partner.model.sse import KEEP_ALIVE, LARGEST_SEQUENCE, continue_after, encode
-from lab.partner.model.words import LAST_EVENT_ID
+from lab.partner.model.words import LAST_EVENT_ID, TERMINAL
 
 # SSE-038
 HEADERS: Final = {
@@ -26,6 +26,8 @@ HEADERS: Final = {
     "X-Accel-Buffering": "no",
 }
 BATCH: Final = 64
+KEPT_LOOKS: Final = 64
+"""Batches that are kept for others who ask for the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +60,73 @@ def open_stream(parts: Parts, caller: Caller, request: ApiRequest) -> Opening:
     return Opening(caller, run, after, header)
 
 
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a stream sees of its run behind an event: whether the run has ended, and the next events as bytes."""
+
+    over: bool
+    events: tuple[tuple[int, bytes], ...]
+
+
+class _View:
+    """What streams ask of the state, kept until something is written: the followers of one run all ask the same."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._changes = -1
+        self._looks: dict[tuple[str, int], _Look | None] = {}
+        self._leases: dict[tuple[str, str], float | None] = {}
+
+    def look(self, run_id: str, after: int) -> _Look | None:
+        """The run behind event `after`; None once it was removed."""
+        self._forget_what_changed()
+        place = (run_id, after)
+        if place not in self._looks:
+            status = run_status(self._parts.state, run_id)
+            events = events_after(self._parts.state, run_id, after, BATCH)
+            coded = tuple((event.sequence, encode(run_id, event.sequence, event.kind, event.data)) for event in events)
+            self._looks[place] = None if status is None else _Look(status in TERMINAL, coded)
+            while len(self._looks) > KEPT_LOOKS:
+                del self._looks[next(iter(self._looks))]
+        return self._looks[place]
+
+    def lease_seconds(self, opening: Opening) -> float:
+        """Seconds for which the stream may go on when nothing is written; 0 when it may not now (SSE-026, SSE-037)."""
+        self._forget_what_changed()
+        place = (opening.caller.key_hash, opening.run.run_id)
+        if place not in self._leases:
+            self._leases[place] = self._lease_end(opening)
+        end_ms = self._leases[place]
+        return 0.0 if end_ms is None else max(0.0, (end_ms - self._parts.now_ms()) / 1000)
+
+    def _lease_end(self, opening: Opening) -> float | None:
+        authority = opening.run.authority
+        if self._parts.authority.may_deliver(opening.caller, authority) is not None:
+            return None
+        lapse = self._parts.authority.lease_end_ms(authority.actor_id, authority.team_id)
+        return math.inf if lapse is None else lapse
+
+    def _forget_what_changed(self) -> None:
+        changes = self._parts.state.changes
+        if changes != self._changes:
+            self._changes = changes
+            self._looks.clear()
+            self._leases.clear()
+
+
 class EventStreams:
     """The open streams of one life of the model. Call `abort` when it dies."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._view = _View(parts)
         self._count = 0
         self._open: dict[int, web.Request] = {}
 
     async def serve(self, request: web.Request, opening: Opening) -> web.StreamResponse:
         """Deliver the stream until the run has ended, authority is lost, or the reader goes away (SSE-035)."""
         self._count += 1
-        delivery = _Delivery(self._parts, opening)
+        delivery = _Delivery(self._parts, self._view, opening)
         response = web.StreamResponse(headers=HEADERS)
         if request.version >= HttpVersion11:
             # Chunks are what tells a cut from an end.
@@ -105,10 +162,11 @@ class EventStreams:
 class _Delivery:
     """Writes to one reader what it is due; `more` wakes it, `sent` counts the events written."""
 
-    def __init__(self, parts: Parts, opening: Opening) -> None:
+    def __init__(self, parts: Parts, view: _View, opening: Opening) -> None:
         self.more = asyncio.Event()
         self.sent = 0
-        self._parts = parts
+        self._keep_alive = parts.settings.keep_alive_seconds
+        self._view = view
         self._opening = opening
         self._run_id = opening.run.run_id
         self._after = opening.after
@@ -117,35 +175,28 @@ class _Delivery:
         """Write to the end: "ended", or "withheld" when authority was lost."""
         while True:
             self.more.clear()
-            # The status first: events that come behind it are looked for again.
-            run = find_run(self._parts.state, self._run_id)
-            events = events_after(self._parts.state, self._run_id, self._after, BATCH)
-            for event in events:
+            look = self._view.look(self._run_id, self._after)
+            for sequence, coded in () if look is None else look.events:
                 # SSE-026, SSE-037: authority is looked at for each event
-                if not self._allowed():
+                if not self._lease():
                     return "withheld"
-                await response.write(encode(self._run_id, event.sequence, event.kind, event.data))
-                self._after = event.sequence
+                await response.write(coded)
+                self._after = sequence
                 self.sent += 1
-            if events:
+            if look is not None and look.events:
                 continue
-            if run is None or not self._allowed():
+            # When nothing wakes the stream, the end of the lease does (SSE-037).
+            lapse = self._lease()
+            if look is None or not lapse:
                 return "withheld"
-            if run.over:
+            if look.over:
                 return "ended"
-            keep_alive, lapse = self._parts.settings.keep_alive_seconds, self._lapse_in()
             try:
-                async with asyncio.timeout(min(keep_alive, lapse)):
+                async with asyncio.timeout(min(self._keep_alive, lapse)):
                     await self.more.wait()
             except TimeoutError:
-                if keep_alive <= lapse and self._allowed():
+                if self._keep_alive <= lapse and self._lease():
                     await response.write(KEEP_ALIVE)
 
-    def _allowed(self) -> bool:
-        return self._parts.authority.may_deliver(self._opening.caller, self._opening.run.authority) is None
-
-    def _lapse_in(self) -> float:
-        """Seconds until the lease lapses, when nothing wakes the stream (SSE-037)."""
-        authority = self._opening.run.authority
-        lapse = self._parts.authority.lease_end_ms(authority.actor_id, authority.team_id)
-        return math.inf if lapse is None else max(0.0, (lapse - self._parts.now_ms()) / 1000)
+    def _lease(self) -> float:
+        return self._view.lease_seconds(self._opening)

@@ -76,6 +76,12 @@ def find_run(state: State, run_id: str) -> Run | None:
     return None if row is None else _run_of(row)
 
 
+def run_status(state: State, run_id: str) -> RunStatus | None:
+    """Where the run stands; None once it was removed."""
+    row = state.row("SELECT status FROM runs WHERE run_id = ?", run_id)
+    return None if row is None else RunStatus(row["status"])
+
+
 def run_in(state: State, conversation_id: str, run_id: str) -> Run:
     """The conversation's run; 404 for another one's (MSG-040)."""
     run = find_run(state, run_id)

@@ -76,6 +76,11 @@ class State:
             raise MisuseError(f"not one number: {sql}")
         return found[0]
 
+    @property
+    def changes(self) -> int:
+        """Grows with each row that is written; outside of transactions, while it stands still all answers do."""
+        return self._connection.total_changes
+
     def meta(self, name: str) -> str | None:
         """A fact about the state itself."""
         found = self.row("SELECT value FROM meta WHERE name = ?", name)

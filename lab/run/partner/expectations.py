@@ -13,6 +13,9 @@ from lab.partner.client.shapes import Context, Run
 from lab.run.expectations import Held, hold_listed_text, hold_number, hold_turns, words_of
 from lab.scenario.model import Expectation
 
+ACTIVE = ("accepted", "running")
+"""The statuses of a run that goes on."""
+
 
 @dataclass
 class Seen:
@@ -72,6 +75,9 @@ def _figure(expectation: Expectation, run: Run | None, followed: Followed | None
     told = run if run is not None else followed.events.end or followed.run if followed is not None else None
     if told is None:
         return _nothing(expectation, "no answer told of the run's end")
+    if told.status in ACTIVE:
+        # Its numbers are zeros, which would fit any `max`.
+        return _nothing(expectation, f"the run was {told.status} when it was asked for last")
     if member == "toolErrors":
         return hold_number(expectation, len(told.tool_errors), expectation.due)
     if member == "costUsd":

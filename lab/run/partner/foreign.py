@@ -61,7 +61,7 @@ def serving_of(workspace: Path) -> Serving:
     try:
         members = json.loads(read_private(path))
         return Serving(loopback_port(str(members["mcpTransportUrl"])), str(members["staticCredential"]))
-    except (EnvironmentFault, ValueError, KeyError, TypeError) as error:
+    except (EnvironmentFault, UsageError, ValueError, KeyError, TypeError) as error:
         raise UsageError(
             f"{path}: the fixture that runs takes a store of which this file says nothing. End the fixture, remove "
             f"{FIXTURE_OUTPUT}, and run again."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import os
 from collections.abc import Callable
 
@@ -92,6 +93,10 @@ class PartnerLeg:
 
 def make_driver(ctx: RunContext, world: PartnerWorld) -> PartnerDriver:
     """The driver of a run, not started yet; its tap knows every key of the run."""
+    if world.api is None:
+        # Another partner API still knows the employees and the keys of earlier runs of the same seed.
+        ctx = copy.copy(ctx)
+        ctx.seed = int.from_bytes(ctx.secret_draws(DRIVER, "seed").bytes(8), "big")
     return PartnerDriver(ctx, DRIVER, world.target, world.issuer_target, PartnerTap(api_schema(), world.secrets))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 import aiohttp
@@ -18,6 +20,7 @@ from lab.partner.client.outcomes import ApiRefusal, Done, TransportError
 from lab.run.partner.world import PartnerWorld
 from lab.run.step_course import StepFailed
 from lab.scenario.partner_model import ONLY, CallStep
+from lab.tap.partner_facts import of_sent
 
 MOST_BYTES = 16 * 1024 * 1024
 _PLACE = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")
@@ -46,7 +49,10 @@ class RawCalls:
 
     def _ask(self, step: CallStep, who: str | None) -> Ask:
         path = _PLACE.sub(lambda place: self._id(place[1]), step.path)
-        query = f"?{urlencode(self._driver.member(who).actor)}" if who is not None else ""
+        actor = {} if who is None else self._driver.member(who).actor
+        query = f"?{urlencode(actor)}" if actor else ""
+        ids = {place: self._id(place) for place in _PLACE.findall(step.path)}
+        conversations = [ids[label] for label in ids if label in self._driver.conversations]
         return Ask(
             self._route(step),
             f"{self._driver.site.base}{path}{query}",
@@ -55,8 +61,10 @@ class RawCalls:
             None if step.body is None else JSON_TYPE,
             step.idempotency_key,
             step.headers,
+            sent=of_sent(_members_of(step.body) | actor),
+            conversation_id=conversations[0] if conversations else None,
             repeat=False,
-            marks={"byOrder": True},
+            marks={"byOrder": True, "shows": step.key},
         )
 
     def _route(self, step: CallStep) -> str:
@@ -117,3 +125,12 @@ class RawCalls:
         if word not in self._seeded:
             self._seeded[word] = self._world.controls.seed_key(word, [word.removeprefix(ONLY)])
         return self._seeded[word]
+
+
+def _members_of(body: str | None) -> dict[str, Any]:
+    """The members of a JSON body; none of anything else."""
+    try:
+        value = json.loads(body or "{}")
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

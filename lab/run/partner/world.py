@@ -217,7 +217,9 @@ class _Builder:
         spec = self._spec.store
         core = make_store(self._around, self._identity, self._seal, issuer_core, spec.answers, spec.refusal)
         core.misbehave(misbehaviour_of(one) for one in spec.misbehave)
-        store = StoreServer(self._around, STORE, core)
+        # A link listens at the port that is asked for; without one the store itself does.
+        linked = any(link.to == STORE for link in self._scenario.links.values())
+        store = StoreServer(self._around, STORE, core, port=0 if linked else self._ports.get(STORE, 0))
         issuer = IssuerServer(self._around, ISSUER, issuer_core)
         self._declare(STORE, "double", destination=CANONICAL_DESTINATION)
         self._declare(ISSUER, "double")

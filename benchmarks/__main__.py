@@ -11,16 +11,35 @@ from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import CalledProcessError
 
-from benchmarks import agent2_events, chat_answer, connected_agents, fault_engine, gateway_frames, help_start, simulated
-from benchmarks.agent2_events import StreamsDiffer
+from benchmarks import (
+    agent2_events,
+    chat_answer,
+    connected_agents,
+    fault_engine,
+    gateway_frames,
+    help_start,
+    partner_turns,
+    simulated,
+    store_calls,
+)
 from benchmarks.children import ChildFailed
-from benchmarks.measure import Row, machine, table
+from benchmarks.measure import Differ, Row, machine, table
 
 Measure = Callable[[bool, Path], list[Row]]
 
 BENCHMARKS: Mapping[str, Measure] = {
     module.NAME: module.measure
-    for module in (gateway_frames, agent2_events, help_start, chat_answer, connected_agents, simulated, fault_engine)
+    for module in (
+        gateway_frames,
+        agent2_events,
+        store_calls,
+        partner_turns,
+        help_start,
+        chat_answer,
+        connected_agents,
+        simulated,
+        fault_engine,
+    )
 }
 
 
@@ -57,7 +76,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         run(options.only or tuple(BENCHMARKS), options.quick, options.out)
-    except (ChildFailed, StreamsDiffer, CalledProcessError) as failure:
+    except (ChildFailed, Differ, CalledProcessError) as failure:
         # What the child itself had to say stands above.
         sys.exit(f"no figures: {failure}")
 

@@ -7,14 +7,10 @@ from itertools import count
 from pathlib import Path
 
 from benchmarks.children import Json, Meter, ServerChild, ask, server
-from benchmarks.measure import Goal, Row, Sense, alternate, median_ratio, spread
+from benchmarks.measure import Differ, Goal, Row, Sense, alternate, median_ratio, spread
 
 NAME = "agent2"
 GOAL = Goal(Sense.AT_LEAST, 0.7)
-
-
-class StreamsDiffer(Exception):
-    """The two servers did not send the same bytes: their rates do not compare."""
 
 
 def measure(quick: bool, folder: Path) -> list[Row]:
@@ -54,7 +50,7 @@ def measure(quick: bool, folder: Path) -> list[Row]:
             ),
         )
     if len(digests) != 1:
-        raise StreamsDiffer(f"{len(digests)} different streams")
+        raise Differ(f"{len(digests)} different streams")
     micros = [meter.cpu_seconds * 1e6 / (events * rounds) for meter in spent]
     cpu = f"sent again: {micros[1]:.1f} µs, stream: {micros[2]:.1f} µs"
     return [

@@ -1,6 +1,6 @@
 """The clients that load a server, each in a process of its own.
 
-    python -m benchmarks.clients frames|events|beats < ORDER
+    python -m benchmarks.clients frames|events|beats|followers < ORDER
 
 ORDER is one line of JSON on standard input, each answer one line of JSON.
 """
@@ -19,7 +19,9 @@ from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 
+from benchmarks.follower_load import followers
 from benchmarks.frames import HandMade
+from benchmarks.raw_http import without_chunks
 from benchmarks.servers import raise_file_limit
 
 WINDOW = 8
@@ -154,7 +156,7 @@ async def events(order: Json) -> Json:
             raise RuntimeError("the job was not accepted")
     answer = _call(address, f"GET {order['path']} HTTP/1.1\r\nHost: bench\r\n{bearer}Connection: close\r\n\r\n")
     seconds = time.perf_counter() - started
-    content = _without_chunks(answer.partition(b"\r\n\r\n")[2])
+    content = without_chunks(answer.partition(b"\r\n\r\n")[2])
     return {"seconds": seconds, "sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
 
@@ -168,21 +170,16 @@ def _call(address: tuple[str, int], request: str) -> bytes:
     return b"".join(parts)
 
 
-def _without_chunks(body: bytes) -> bytes:
-    parts, place = [], 0
-    while place < len(body):
-        line = body.index(b"\r\n", place)
-        size = int(body[place:line], 16)
-        parts.append(body[line + 2 : line + 2 + size])
-        place = line + 2 + size + 2
-    return b"".join(parts)
-
-
 def _tell(answer: Json) -> None:
     print(json.dumps(answer), flush=True)
 
 
-KINDS: Mapping[str, Callable[[Json], Any]] = {"frames": frames, "events": events, "beats": beats}
+KINDS: Mapping[str, Callable[[Json], Any]] = {
+    "frames": frames,
+    "events": events,
+    "beats": beats,
+    "followers": followers,
+}
 
 if __name__ == "__main__":
     raise_file_limit()

@@ -11,6 +11,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
+class Differ(Exception):
+    """The lab and its baseline did not send the same: their rates do not compare."""
+
+
 class Sense(StrEnum):
     """On which side of its bound a figure is good."""
 

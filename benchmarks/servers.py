@@ -1,6 +1,6 @@
 """The servers that are measured, each in a process of its own: doubles, fault proxies, and bare ones.
 
-    python -m benchmarks.servers gateway|echo|agent2|stream|upstream|engine|toxiproxy ORDER
+    python -m benchmarks.servers gateway|echo|agent2|stream|upstream|engine|toxiproxy|… ORDER
 
 ORDER is JSON. The first line of output says where the server listens; the end of input ends it.
 """
@@ -19,6 +19,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from benchmarks import bare_servers
 from benchmarks.fault_servers import engine, toxiproxy, upstream
 from lab.commands.real_loop import run_real
 
@@ -139,7 +140,16 @@ KINDS: Mapping[str, Kind] = {
     "upstream": upstream,
     "engine": engine,
     "toxiproxy": toxiproxy,
+    **bare_servers.KINDS,
 }
+
+
+def _kind(name: str) -> Kind:
+    if name in KINDS:
+        return KINDS[name]
+    from benchmarks.partner_servers import KINDS as OF_PARTNER  # loads more of the lab than the others need
+
+    return OF_PARTNER[name]
 
 
 async def _serve(kind: Kind, order: Order) -> None:
@@ -172,4 +182,4 @@ def raise_file_limit() -> None:
 if __name__ == "__main__":
     raise_file_limit()
     order = json.loads(sys.argv[2])
-    (run_real if order.get("real_loop") else asyncio.run)(_serve(KINDS[sys.argv[1]], order))
+    (run_real if order.get("real_loop") else asyncio.run)(_serve(_kind(sys.argv[1]), order))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from enum import StrEnum
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from lab.grants.binding import GrantBinding
@@ -120,6 +121,7 @@ class Access:
         return scheme in ("http", "https") and _is_host(host, self._settings.hosts)
 
 
+@lru_cache(maxsize=64)
 def _is_host(value: str, hosts: tuple[str, ...]) -> bool:
     """Whether `value` is one of `hosts`, with or without a port."""
     try:

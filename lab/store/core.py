@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 
 from lab.grants.seal import Seal
 from lab.store import wire_2025, wire_2026
@@ -212,7 +213,12 @@ def _message(request: HttpRequest) -> Call | Notice | Returned:
 
 
 def _accepts(request: HttpRequest, media_type: str) -> bool:
-    listed = [item.partition(";")[0].strip().lower() for value in request.all("Accept") for item in value.split(",")]
+    return _has_type(tuple(request.all("Accept")), media_type)
+
+
+@lru_cache(maxsize=64)
+def _has_type(accepted: tuple[str, ...], media_type: str) -> bool:
+    listed = [item.partition(";")[0].strip().lower() for value in accepted for item in value.split(",")]
     return any(item in (media_type, "*/*", f"{media_type.partition('/')[0]}/*") for item in listed)
 
 

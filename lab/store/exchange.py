@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -16,11 +17,18 @@ class HttpRequest:
     method: str
     fields: tuple[tuple[str, str], ...]
     body: bytes | None = b""
+    # A call looks for fifteen headers.
+    _by_name: Mapping[str, Sequence[str]] = field(init=False, repr=False, compare=False)
 
-    def all(self, name: str) -> list[str]:
+    def __post_init__(self) -> None:
+        by_name: dict[str, list[str]] = {}
+        for name, value in self.fields:
+            by_name.setdefault(name.lower(), []).append(value)
+        object.__setattr__(self, "_by_name", by_name)
+
+    def all(self, name: str) -> Sequence[str]:
         """The values of a header; its name in any case."""
-        wanted = name.lower()
-        return [value for field_name, value in self.fields if field_name.lower() == wanted]
+        return self._by_name.get(name.lower(), ())
 
     def one(self, name: str) -> str | None:
         """The header's value. None where it is missing, and where it comes twice: nobody says which counts."""
@@ -57,6 +65,13 @@ class Delivery:
     wait: float = 0.0
     ending: Ending = Ending.WHOLE
     listening: Session | None = None
+
+    @property
+    def whole_body(self) -> bytes | None:
+        """The body of an ordinary answer: one that is known, is all that is announced, and ends well."""
+        if self.status == 0 or self.streamed or self.ending is not Ending.WHOLE or len(self.chunks) != 1:
+            return None
+        return self.chunks[0] if len(self.chunks[0]) == self.length else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ class RpcFault(Exception):
 def read_untrusted(raw: bytes) -> Call | Notice | Returned:
     """The one message in a body. Anything else raises `RpcFault`, a batch too: no version here has them any more."""
     try:
-        value: object = json.loads(raw.decode("utf-8"), parse_constant=_no_constant)
+        value: object = _decode(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise RpcFault(Code.PARSE, "The body is no JSON.") from error
     if isinstance(value, list):
@@ -101,8 +101,15 @@ def notification(method: str, params: JsonObject) -> dict[str, Any]:
 def encode(message: JsonObject) -> bytes:
     """As it stands on the wire: UTF-8, in one line."""
     # What UTF-8 cannot carry, half a surrogate pair, stays the escape that it came as.
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
+    return compact(message).encode("utf-8", "backslashreplace")
+
+
+compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""A value as text, in one line."""
 
 
 def _no_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON")
+
+
+_decode = json.JSONDecoder(parse_constant=_no_constant).decode

@@ -102,6 +102,9 @@ class StoreServer:
     async def _deliver(self, request: web.Request, delivery: Delivery) -> web.StreamResponse:
         if delivery.wait:
             await asyncio.sleep(delivery.wait)
+        if delivery.whole_body is not None:
+            # Head and body leave in one send instead of two.
+            return web.Response(status=delivery.status, headers=list(delivery.headers), body=delivery.whole_body)
         response = web.StreamResponse(status=delivery.status or 200, headers=list(delivery.headers))
         if delivery.streamed:
             response.enable_chunked_encoding()

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from lab.store.catalogue import Catalogue
-from lab.store.rpc import JsonObject
+from lab.store.rpc import JsonObject, compact
 
 if TYPE_CHECKING:
     import jsonschema_rs
@@ -44,6 +44,11 @@ class Tool:
     read_only: bool = True
     approved: bool = True
     progress: tuple[int, ...] = (100,)
+    _schema: str = field(init=False, repr=False, compare=False)
+    """`input_schema` as text, by which its validator is found."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_schema", compact(self.input_schema))
 
     def to_json(self) -> dict[str, Any]:
         """The entry of tools/list."""
@@ -59,7 +64,7 @@ class Tool:
 
     def takes(self, arguments: JsonObject) -> bool:
         """Whether its schema allows these arguments."""
-        return _validator(_text(self.input_schema)).is_valid(arguments)
+        return _validator(self._schema).is_valid(arguments)
 
     def call(self, arguments: JsonObject) -> ToolResult:
         """Run it. Arguments that its schema refuses, like all that goes wrong inside a tool, give an error result."""
@@ -89,7 +94,7 @@ class ToolSet:
 
 def said(value: JsonObject) -> ToolResult:
     """A result as text JSON and as structured content (MCP-016)."""
-    return ToolResult((text_block(_text(value)),), value)
+    return ToolResult((text_block(compact(value)),), value)
 
 
 def failed(message: str) -> ToolResult:
@@ -191,10 +196,6 @@ _PRODUCT = _object(
         "stock": _COUNT,
     }
 )
-
-
-def _text(value: JsonObject) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 @lru_cache(maxsize=64)

@@ -117,3 +117,24 @@ def test_a_count_is_one_number(state: State) -> None:
     assert state.count("SELECT COUNT(*) FROM meta") == 0
     with pytest.raises(MisuseError):
         state.count("SELECT value FROM meta")
+
+
+def test_changes_tell_of_every_row_that_is_written_and_of_no_query(state: State) -> None:
+    seen = [state.changes]
+
+    def look() -> None:
+        assert state.changes not in seen
+        seen.append(state.changes)
+
+    state.set_meta("a", "1")
+    look()
+    state.set_meta("a", "2")
+    look()
+    with state.transaction():
+        state.set_meta("b", "1")
+    look()
+    state.rows("SELECT * FROM meta")
+    assert state.run("DELETE FROM meta WHERE name = 'none'") == 0
+    assert state.changes == seen[-1]
+    state.run("DELETE FROM meta")
+    look()

@@ -32,7 +32,7 @@ mutate: $(VENV)/installed-mutation
 # Clients that nobody here wrote, each in an environment of its own: the tests that need one skip without it.
 INTEROP := tests/interop
 PYTHONS := $(patsubst %,$(VENV)/interop-%/installed,mcp1 mcp2 node schemathesis)
-MODULES := $(patsubst %,$(INTEROP)/%/node_modules,mcp-ts toxiproxy-node)
+MODULES := $(patsubst %,$(INTEROP)/%/node_modules,mcp-ts toxiproxy-node) tests/contract/ajv/node_modules
 .PHONY: interop
 interop: $(PYTHONS) $(MODULES:%=%/installed)
 

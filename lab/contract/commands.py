@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lab.contract.commands_trace import trace_command
+from lab.contract.commands_verify import verify_command
+
 if TYPE_CHECKING:
     from lab.contract.coverage import Coverage
 
@@ -14,6 +17,10 @@ if TYPE_CHECKING:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def contract() -> None:
     """Check the contract folders and count what the tests show of the requirements."""
+
+
+contract.add_command(trace_command)
+contract.add_command(verify_command)
 
 
 @contract.command("coverage")

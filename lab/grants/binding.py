@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
+
+from lab.journal.events import digest
 
 WORDS = {
     "grant_id": "grantId",
@@ -15,6 +18,9 @@ WORDS = {
     "destination": "destination",
 }
 """The binding's ids, and their names where others read them: journals and the control."""
+
+_ID = re.compile(r"[A-Za-z0-9._:/+=\[\]-]{1,512}", re.ASCII)
+"""What an id, or a destination, looks like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,12 @@ class GrantBinding:
 
     def told(self) -> dict[str, object]:
         """The ids, as a journal has them."""
-        return {word: getattr(self, name) for name, word in WORDS.items()}
+        return {word: told_id(getattr(self, name)) for name, word in WORDS.items()}
+
+
+def told_id(text: str) -> object:
+    """An id as a journal has it. A text of another form could be anything, so that only its digest is told."""
+    return text if _ID.fullmatch(text) else digest("id", text)
 
 
 NAMES = tuple(field.name for field in fields(GrantBinding))

@@ -14,7 +14,7 @@ from typing import Any
 
 from lab.clock import timestamp
 from lab.errors import MisuseError
-from lab.grants.binding import WORDS, GrantBinding
+from lab.grants.binding import WORDS, GrantBinding, told_id
 from lab.grants.seal import GrantTooLong, Seal
 from lab.hashed_key import HashedKey
 from lab.journal.partner_events import IssuerRequest, fingerprint
@@ -83,6 +83,12 @@ class _Told:
     grant_id: str | None = None
     facts: dict[str, object] = field(default_factory=dict)
 
+    def event(self, route: Route, status: int, code: str | None) -> IssuerRequest:
+        """The entry; what was sent in the place of an id stands in it only where it looks like one."""
+        conversation_id = None if self.conversation_id is None else told_id(self.conversation_id)
+        known = conversation_id if isinstance(conversation_id, str) else None
+        return IssuerRequest(str(route), status, code, known, self.grant, self.grant_id, self.facts)
+
 
 class IssuerCore:
     """The grants of one organization and environment.
@@ -128,7 +134,8 @@ class IssuerCore:
         self._conversations: dict[str, _Conversation] = {}
         self._minted: dict[str, str] = {}
         """The conversation of each grant, by the grant's id."""
-        self._revoked: dict[str, None] = {}
+        self._revoked: dict[str, int] = {}
+        """When each was revoked, by its id: what has expired since then need not be known any more."""
 
     def is_revoked(self, grant_id: str) -> bool:
         """Whether a grant was revoked; what the store asks at each call."""
@@ -154,8 +161,7 @@ class IssuerCore:
             # GR-013: what an error looks like
             status, code = refused.status, refused.code
             answer = {"error": {"code": refused.code, "message": refused.message}}
-        event = IssuerRequest(str(route), status, code, told.conversation_id, told.grant, told.grant_id, told.facts)
-        return IssuerAnswer(status, answer, event)
+        return IssuerAnswer(status, answer, told.event(route, status, code))
 
     def _mint(self, members: Mapping[str, object], told: _Told) -> dict[str, object]:
         # GR-001, GR-015: these three members and no other
@@ -163,7 +169,7 @@ class IssuerCore:
         conversation = self._known(given["conversationId"], told)
         if given["agentId"] != conversation.agent_id or given["destination"] != conversation.destination:
             raise _Refused(403, "forbidden", "The agent or the destination is not the conversation's.")
-        told.facts |= {"agentId": conversation.agent_id, "destination": conversation.destination}
+        told.facts |= {"agentId": told_id(conversation.agent_id), "destination": told_id(given["destination"])}
         return self._seal_and_tell(self._binding(conversation), told)
 
     def _register(self, members: Mapping[str, object], told: _Told) -> dict[str, object]:
@@ -178,7 +184,8 @@ class IssuerCore:
         known = self._conversations.setdefault(conversation.conversation_id, conversation)
         if known != conversation:
             raise _Refused(409, "conflict", "The conversation is registered with other attributes.")
-        told.facts = {name: getattr(known, attribute) for attribute, name in _REGISTERED.items()}
+        ids = {name: getattr(known, attribute) for attribute, name in _REGISTERED.items()}
+        told.facts = {name: None if id_ is None else told_id(id_) for name, id_ in ids.items()}
         _forget_oldest(self._conversations, KEPT_CONVERSATIONS)
         return {"conversationId": conversation.conversation_id}
 
@@ -194,12 +201,13 @@ class IssuerCore:
             raise _invalid("`claims` is an object.")
         if set(claims) - set(_CLAIMS):
             raise _invalid(f"`claims` are some of {', '.join(_CLAIMS)}.")
-        wrong: dict[str, Any] = {_CLAIMS[word]: text for word, text in _texts(claims, tuple(claims)).items()}
+        texts = _texts(claims, tuple(claims))
+        wrong: dict[str, Any] = {_CLAIMS[word]: text for word, text in texts.items()}
         if ttl_ms is not None:
             if type(ttl_ms) is not int or not 0 <= ttl_ms <= MAX_TTL_S * 1000:
                 raise _invalid(f"`ttlMs` is a whole number from 0 to {MAX_TTL_S * 1000}.")
             wrong["expires_at_ms"] = binding.issued_at_ms + ttl_ms
-        told.facts["claims"] = claims
+        told.facts["claims"] = {word: told_id(text) for word, text in texts.items()}
         binding = replace(binding, **wrong)
         return self._seal_and_tell(binding, told) | {"grantId": binding.grant_id}
 
@@ -209,8 +217,10 @@ class IssuerCore:
             raise _invalid("Name one of `grant`, `grantId` and `conversationId`.")
         ((word, name),) = _texts(members, tuple(members)).items()
         found = self._named(word, name, told)
+        now = self._now_ms()
         for grant_id in found:
-            self._revoked[grant_id] = None
+            self._revoked[grant_id] = now
+        _forget_before(self._revoked, now - MAX_TTL_S * 1000)
         told.facts["grantIds"] = found
         return {"revoked": found}
 
@@ -290,6 +300,11 @@ def _texts(members: Mapping[str, object], due: Sequence[str], others: Sequence[s
 
 def _invalid(message: str) -> _Refused:
     return _Refused(400, "invalid", message)
+
+
+def _forget_before(times: dict[str, int], earliest: int) -> None:
+    while times and times[next(iter(times))] < earliest:
+        del times[next(iter(times))]
 
 
 def _forget_oldest(kept: dict[str, Any], most: int) -> None:

@@ -16,6 +16,7 @@ from lab.journal.events import Frame
 from lab.journal.redaction import hide, redact_payload
 from lab.tap.approvals import TokenTap
 from lab.tap.canaries import ENCODED_MEMBERS, CanarySearch, decoded_base64
+from lab.tap.revisions import revisions_of
 from lab.tap.schemas import Schemas, schemas_of
 from lab.tap.signatures import SignatureTap
 from lab.tap.text import LARGEST_TEXT, NoJson, strict_json
@@ -42,6 +43,7 @@ class FrameTap:
     ) -> None:
         """Read the contract once; a folder that cannot be used raises `ContractError`."""
         self._schemas = schemas_of(contract_folder, revision)
+        self._revisions = revisions_of(contract_folder)
         self._tenant_id = tenant_id
         self._agent_ids = frozenset(agent_ids)
         self._signatures = SignatureTap(public_keys)
@@ -134,6 +136,8 @@ class FrameTap:
             "control": None if rule is None else rule.control,
             "signature": None,
         }
+        # CP-018: whether the other side's revision takes it
+        facts |= self._revisions.facts(frame)
         if "schemaVersion" not in frame:
             # V1-002
             facts["v1"] = True

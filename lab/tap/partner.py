@@ -31,6 +31,9 @@ LARGEST_BODY = 16 * 1024 * 1024
 GRANT = "grant."
 """What the names of minted grants begin with; their fingerprint follows."""
 
+LEAK = "leak:"
+"""What a secret's name stands behind, where secrets are told among the misses."""
+
 FILE_FACTS = {
     "cache-control": "cacheControl",
     "x-content-type-options": "contentTypeOptions",
@@ -40,6 +43,7 @@ FILE_FACTS = {
 
 _CODE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}", re.ASCII)
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,15}", re.ASCII)
+_SHORT = re.compile(r"[!-~]{0,300}", re.ASCII)
 _HEADER_VALUE = re.compile(r"[A-Za-z0-9 ,;:='_-]{1,128}", re.ASCII)
 _EVENTS_ROUTE = "GET /conversations/{conversationId}/runs/{runId}/events"
 
@@ -128,11 +132,12 @@ class PartnerTap:
         return Verdict(code, self._clean(facts), tuple(misses), tuple(dict.fromkeys(leaks)))
 
     def stream_head(self, status: int, headers: Mapping[str, str]) -> tuple[str, ...]:
-        """Where the head of an opened stream misses the contract."""
+        """Where the head of an opened stream misses the contract; `leak:` and a name for each secret in it."""
         named = _lower(headers)
         misses = [] if "set-cookie" not in named else ["header:set-cookie"]
         due = self._schema.operations[_EVENTS_ROUTE].answers.get(status)
-        return (*misses, f"status:{status}") if due is None else (*misses, *_head(due, named))
+        misses += [f"status:{status}"] if due is None else _head(due, named)
+        return (*misses, *(f"{LEAK}{name}" for name in dict.fromkeys(self._in_headers(named))))
 
     def event(self, run_id: str, raw: bytes) -> EventVerdict:
         """Judge one event of a run's stream, given its lines joined by LF, without the empty one. Never raises."""
@@ -297,4 +302,4 @@ def _sequence(run_id: str, event_id: str | None) -> int | None:
 
 def _short(text: str) -> str:
     """An id or a name as a journal takes it: a longer text, or one of another form, may be content."""
-    return text if len(text) <= 300 and text.isprintable() and " " not in text else "*"
+    return text if _SHORT.fullmatch(text) else "*"

@@ -167,6 +167,7 @@ _sent = _object(
     attachmentIds=_each(_word),
     mimeType=media_type,
     sha256=_word,
+    name=_hidden("file-name"),
 )
 
 

@@ -37,7 +37,7 @@ class Schemas:
     def __init__(self, folder: Path, revision: str) -> None:
         """Read `folder`; one that is incomplete, or has no such revision, raises `ContractError`."""
         documents = _documents(folder)
-        _go_back(documents, _read(folder / "revisions.json"), revision, folder)
+        _go_back(documents, _revisions(folder, documents["index"]), revision, folder)
         index = documents["index"]
         self.types: Mapping[str, TypeRule] = {
             name: TypeRule(rule["direction"], rule["signed"], rule["control"]) for name, rule in index["types"].items()
@@ -84,6 +84,12 @@ def _read(path: Path) -> Any:
         raise ContractError(f"{path}: cannot be read: {error.strerror}") from error
     except ValueError as error:
         raise ContractError(f"{path}: not JSON: {error}") from error
+
+
+def _revisions(folder: Path, index: Any) -> Any:
+    """The steps to older revisions; a contract of another origin has its own alone, and 2.0 does not name it (CT-009)."""
+    file = folder / "revisions.json"
+    return _read(file) if file.exists() else {"newest": index.get("revision", "2.0"), "older": []}
 
 
 def _documents(folder: Path) -> dict[str, Any]:

@@ -67,8 +67,7 @@ class UpControl:
             return _refused(401, "the key is not this environment's")
         raw = await read_within(request, MAX_BODY_BYTES)
         try:
-            members = _members(raw or b"")
-            fault = read_fault_untrusted(self._scenario, members, f"up-{self._count + 1}")
+            fault = self._fault(raw or b"")
         except UsageError as error:
             return _refused(400, str(error))
         self._count += 1
@@ -77,6 +76,21 @@ class UpControl:
         if len(self._ctx.defects) > known:
             return _refused(500, str(self._ctx.defects[known]))
         return web.json_response({"fault": fault.kind, "target": fault.target, "seconds": fault.seconds})
+
+    def _fault(self, raw: bytes) -> Fault:
+        """The fault that a body orders. Raises `UsageError`, also for a scenario that was changed or removed since."""
+        try:
+            fault = read_fault_untrusted(self._scenario, _members(raw), f"up-{self._count + 1}")
+        except RecursionError:
+            raise UsageError("the body is nested too deep") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(
+                f"{self._scenario} cannot be read any more, and says who takes part: put it back"
+            ) from error
+        if fault.link is not None and fault.link not in self._world.links:
+            there = ", ".join(self._world.links)
+            raise UsageError(f"{self._scenario} was changed since the start: no link {fault.link}; there are {there}")
+        return fault
 
     async def _carry_out(self, fault: Fault) -> None:
         planned = FaultPlanned(fault.id, fault.kind, fault.target, fault.line, (), fault.least)

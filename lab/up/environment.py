@@ -7,21 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lab.context import RunContext
-from lab.partner.model.fixture_output import fixture_facts, write_fixture
-from lab.partner.model.settings import FixtureSettings
 from lab.run.ending import close_all
 from lab.run.partner.world import PartnerWorld, build_partner_world
 from lab.scenario.model import Scenario
 from lab.scenario.partner_names import ISSUER, PARTNER_API, STORE
 from lab.store.server import PATH
-from lab.store.settings import CANONICAL_DESTINATION
 from lab.up.control import UpControl
-from lab.up.files import KEYS, ControlFile, remove, write_control, write_shell
+from lab.up.files import KEYS, ControlFile, remove, write_control
+from lab.up.key_files import KeyFiles, api_url
 
 PORTS = {PARTNER_API: 5, STORE: 6, ISSUER: 7}
 """How far behind the base port each link listens (FX-005, FX-022)."""
-
-EMPLOYEE = "anna"
 
 
 @dataclass
@@ -31,12 +27,18 @@ class Environment:
     world: PartnerWorld
     control: UpControl
     folder: Path
-    shell: Path
+    keys: KeyFiles
     endpoints: Mapping[str, str]
     """What a person is told, by what it is."""
 
+    @property
+    def shell(self) -> Path:
+        """The file that a shell reads for the tour."""
+        return self.keys.shell
+
     async def close(self) -> None:
         """End everything, and remove the private files."""
+        self.keys.leave()
         try:
             remove(self.folder)
         finally:
@@ -60,7 +62,12 @@ async def start_environment(
     control = UpControl(ctx, world, scenario.file, key, lambda: ends - ctx.now())
     try:
         await control.start()
-        return _written(ctx, world, scenario, control, key, folder, seconds, pid)
+        keys = KeyFiles(world, folder, ctx.wall_ms(), seconds)
+        keys.write()
+        # A control of the model can change a key at any time.
+        ctx.journal.listen(keys.follow)
+        write_control(folder, ControlFile(control.url, key, pid, str(scenario.file)))
+        return Environment(world, control, folder, keys, _endpoints(world, folder))
     except BaseException:
         try:
             remove(folder)
@@ -70,59 +77,12 @@ async def start_environment(
         raise
 
 
-def _written(
-    ctx: RunContext,
-    world: PartnerWorld,
-    scenario: Scenario,
-    control: UpControl,
-    key: str,
-    folder: Path,
-    seconds: float,
-    pid: int,
-) -> Environment:
-    identity, base = world.identity, world.base
-    api = f"{base[PARTNER_API]}/v1/orgs/{identity.organization_id}/chat"
-    settings = world.model.settings
-    fixture = FixtureSettings(
-        folder / KEYS,
-        CANONICAL_DESTINATION,
-        f"{base[ISSUER]}/grants",
-        identity.issuer_key,
-        "catalog_get",
-        {"productId": 9001},
-        seconds,
-        register_url=f"{base[ISSUER]}/conversations",
-        register_key=identity.register_key,
-    )
-    ends_ms = ctx.wall_ms() + round(seconds * 1000)
-    facts = fixture_facts(settings, fixture, world.model.keys, base[PARTNER_API], world.model.instance_id, ends_ms)
-    write_fixture(fixture, facts)
-    agent = settings.agents[0]
-    shell = write_shell(
-        folder,
-        {
-            "API": api,
-            "CHAT_KEY": identity.chat_key,
-            "EMPLOYEE": EMPLOYEE,
-            "TEAM": agent.team,
-            "AGENT": agent.agent_id,
-            "DESTINATION": CANONICAL_DESTINATION,
-            "ISSUER_URL": f"{base[ISSUER]}/grants",
-            "ISSUER_KEY": identity.issuer_key,
-            "REGISTER_URL": f"{base[ISSUER]}/conversations",
-            "REGISTER_KEY": identity.register_key,
-            "STORE_URL": base[STORE] + PATH,
-            "STORE_CREDENTIAL": identity.static_credential,
-            "CONTROL_URL": f"{base[PARTNER_API]}/__lab",
-            "CONTROL_KEY": identity.control_key,
-        },
-    )
-    write_control(folder, ControlFile(control.url, key, pid, str(scenario.file)))
-    endpoints = {
-        "partner API": api,
+def _endpoints(world: PartnerWorld, folder: Path) -> Mapping[str, str]:
+    base = world.base
+    return {
+        "partner API": api_url(world),
         "its OpenAPI file": f"{base[PARTNER_API]}/openapi.json",
         "store (MCP)": base[STORE] + PATH,
         "grant issuer, for tests only": f"{base[ISSUER]}/grants",
         "keys": str(folder / KEYS),
     }
-    return Environment(world, control, folder, shell, endpoints)

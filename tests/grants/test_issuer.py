@@ -7,8 +7,9 @@ import json
 import pytest
 
 from lab.errors import MisuseError
-from lab.grants.issuer import MAX_TEXT, IssuerCore, Route
+from lab.grants.issuer import MAX_TEXT, MAX_TTL_S, IssuerCore, Route
 from lab.grants.seal import Seal
+from lab.journal.events import digest
 from lab.journal.partner_events import IssuerRequest, fingerprint
 from tests.grants.made import (
     CONTROL_KEY,
@@ -53,6 +54,23 @@ def test_the_journal_has_ids_and_no_grant() -> None:
     facts = {"agentId": "agent-1", "destination": DESTINATION, "expiresAtMs": NOW_MS + 300_000}
     assert answer.event == IssuerRequest("grants", 200, None, "c-1", fingerprint(grant), "g-1", facts)
     assert grant not in repr(answer.event)
+
+
+def test_what_is_no_id_stands_in_no_journal() -> None:
+    """It is minted all the same: an id may be any text, and only its digest is told."""
+    hand = Hand()
+    text = "What does product 9001 cost?"
+    ids = dict.fromkeys(CONVERSATION, text)
+    registered = hand.register(**ids)
+    minted = hand.ask(Route.GRANTS, dict.fromkeys(WANTED, text))
+    wrong = hand.ask(Route.LAB_GRANTS, {"conversationId": text, "claims": {"actorId": text}})
+    binding = hand.opened(minted.body["grant"])
+    assert [answer.status for answer in (registered, minted, wrong)] == [200, 200, 200]
+    assert (binding.conversation_id, binding.actor_id) == (text, text)
+    for told in (registered.event, minted.event, wrong.event, binding.told()):
+        assert text not in repr(told)
+    assert registered.event.facts["actorId"] == {**digest("id", text)}
+    assert hand.ask(Route.LAB_REVOCATIONS, {"conversationId": text}).body["revoked"] == ["g-1", "g-3"]
 
 
 @pytest.mark.req("GR-002", "GR-013")
@@ -245,6 +263,18 @@ def test_a_grant_is_revoked_by_any_of_its_names(by: str) -> None:
     assert answer.event.facts == {"grantIds": [names["grantId"]]}
     assert hand.core.is_revoked(names["grantId"])
     assert not hand.core.is_revoked(hand.opened(hand.mint()).grant_id), "a later grant is good"
+
+
+def test_a_revocation_is_known_as_long_as_its_grant_may_live() -> None:
+    """Not for ever: an issuer may be up for days."""
+    hand = Hand()
+    hand.register()
+    for grant_id, later_ms in (("g-1", MAX_TTL_S * 1000), ("g-3", 1), ("g-5", 0)):
+        hand.mint()
+        hand.ask(Route.LAB_REVOCATIONS, {"grantId": grant_id})
+        assert hand.core.is_revoked(grant_id)
+        hand.now_ms += later_ms
+    assert [hand.core.is_revoked(grant_id) for grant_id in ("g-1", "g-3", "g-5")] == [False, True, True]
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ def test_the_path_of_a_miss_holds_no_content(tap: PartnerTap) -> None:
 # Files
 
 
-@pytest.mark.req("AT-019", "AT-020", "AT-021", "AT-022")
+@pytest.mark.req("AT-019")
 def test_a_file_needs_its_protective_headers(tap: PartnerTap) -> None:
     verdict = tap.answer(CONTENT, 200, PROTECTED, b"a;b")
     assert verdict.misses == ()
@@ -130,7 +130,6 @@ def test_a_file_needs_its_protective_headers(tap: PartnerTap) -> None:
 # Secrets
 
 
-@pytest.mark.req("PRIV-003", "PRIV-004")
 @pytest.mark.parametrize(
     "text",
     [
@@ -153,7 +152,6 @@ def test_headers_are_searched_too(tap: PartnerTap) -> None:
     )
 
 
-@pytest.mark.req("PRIV-021")
 def test_an_error_must_not_repeat_what_was_sent(tap: PartnerTap) -> None:
     error = failure("CHAT_INVALID")
     error["error"]["message"] = "canary-in-a-prompt is no role"
@@ -162,7 +160,6 @@ def test_an_error_must_not_repeat_what_was_sent(tap: PartnerTap) -> None:
     assert tap.answer("GET /conversations/{conversationId}/messages", 200, JSON, raw(page)).leaks == ()
 
 
-@pytest.mark.req("CX-002", "SSE-010", "PRIV-001")
 def test_a_grant_is_looked_for_once_it_was_minted(tap: PartnerTap) -> None:
     body = raw({"grant": "tg1.the-grant", "expiresAt": NOW})
     minted = tap.issuer(200, JSON, body)
@@ -223,7 +220,7 @@ def test_an_event_that_keeps_the_contract(tap: PartnerTap, data: dict[str, Any])
     assert "private" not in repr(verdict)
 
 
-@pytest.mark.req("SSE-003", "SSE-004", "SSE-014", "SSE-021", "SSE-022")
+@pytest.mark.req("SSE-003", "SSE-004", "SSE-014")
 @pytest.mark.parametrize(
     ("raw_event", "misses"),
     [
@@ -265,7 +262,14 @@ def test_secrets_in_ids_and_names_are_not_written_down(tap: PartnerTap) -> None:
     assert (verdict.event_id, verdict.name, verdict.type) == ("*", "*", "*")
 
 
-@pytest.mark.req("SSE-038")
+@pytest.mark.parametrize("text", ["\u554f\u984c\u7522\u54c1\u591a\u5c11\u9322", "x" * 301, "what it costs", "a\x7f"])
+def test_what_is_no_word_stands_in_no_journal(tap: PartnerTap, text: str) -> None:
+    """In the place of an id, a name or a type may be content, with or without spaces."""
+    verdict = tap.event("r", event(text, {"type": text}, f"{text}:7"))
+    assert (verdict.event_id, verdict.name, verdict.type) == ("*", "*", "*")
+    assert text not in repr(verdict)
+
+
 @pytest.mark.parametrize(
     ("status", "headers", "misses"),
     [
@@ -276,6 +280,8 @@ def test_secrets_in_ids_and_names_are_not_written_down(tap: PartnerTap) -> None:
         (200, {"x-accel-buffering": "yes"}, ("header:x-accel-buffering",)),
         (200, {"set-cookie": "a=b"}, ("header:set-cookie",)),
         (202, {}, ("status:202",)),
+        (200, {"x-debug": "Bearer chat-key-0001"}, ("leak:chat-key",)),
+        (202, {"x-debug": "chat-key-0001 chat-key-0001"}, ("status:202", "leak:chat-key")),
     ],
 )
 def test_the_head_of_a_stream(tap: PartnerTap, status: int, headers: dict[str, str], misses: tuple[str, ...]) -> None:

@@ -24,6 +24,7 @@ from tests.command_line import ROOT
 from tests.run.partner.played import OPENED, written
 
 KEY = "the-key-of-this-environment"
+ONBOARDING = ROOT / "scenarios" / "partner-onboarding.yaml"
 
 
 class Served:
@@ -68,12 +69,12 @@ class Served:
 
 
 @asynccontextmanager
-async def served(folder: Path) -> AsyncIterator[Served]:
+async def served(folder: Path, asked: Path = ONBOARDING) -> AsyncIterator[Served]:
     clock = Clock(asyncio.get_running_loop().time, 1_767_225_600_000)
     ctx = RunContext(3, clock, Journal(clock.now))
     scenario = written(folder, OPENED, "{ keeps_state: true }")
     world = await build_partner_world(ctx, scenario)
-    control = UpControl(ctx, world, ROOT / "scenarios" / "partner-onboarding.yaml", KEY, lambda: 59.6)
+    control = UpControl(ctx, world, asked, KEY, lambda: 59.6)
     await control.start()
     try:
         yield Served(ctx, world, control)
@@ -171,6 +172,7 @@ async def test_a_participant_dies_and_comes_back(name: str, tmp_path: Path) -> N
         (b"{", "the body is no JSON"),
         (b"[" * 9000, "the body is no JSON"),
         (b"[]", "the body is no JSON object"),
+        (b'{"link":"store","attributes":' + b"[" * 700 + b"]" * 700 + b"}", "the body is nested too deep"),
         (b" " * (MAX_BODY_BYTES + 1), "the body is no JSON"),
         ({"link": "stroe", "cut": True}, "Did you mean `store`?"),
         ({"link": "store", "cat": True}, "cat"),
@@ -191,6 +193,31 @@ async def test_what_is_no_fault(body: Any, told: str, tmp_path: Path) -> None:
         assert told in answer["error"]
         assert one.events(FaultPlanned) == []
         assert one.ctx.defects == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "cannot be read any more"),
+        (b"\xff", "cannot be read any more"),
+        (b"a: [1", "not valid YAML"),
+        (
+            b"{ scenario: s, about: S, store: {}, links: { shop: { to: store } } }",
+            "no link shop; there are",
+        ),
+    ],
+    ids=["removed", "no-text", "no-yaml", "other-links"],
+)
+async def test_a_scenario_that_was_changed_since(text: bytes | None, told: str, tmp_path: Path) -> None:
+    """Whoever writes on it meanwhile is told so, and nothing happens."""
+    scenario = tmp_path / "while-it-lives.yaml"
+    if text is not None:
+        scenario.write_bytes(text)
+    async with served(tmp_path, scenario) as one:
+        status, answer = await one.ask({"link": "shop", "cut": True})
+        assert status == 400
+        assert told in answer["error"]
+        assert (one.events(FaultPlanned), one.ctx.defects) == ([], [])
 
 
 async def test_it_has_an_address_while_it_is_served(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from lab.context import RunContext
 from lab.errors import EnvironmentFault
 from lab.journal.writer import Journal
 from lab.partner.client.fixture_output import read_fixture_output
-from lab.up import environment as module
+from lab.up import environment, key_files
 from lab.up.control import UpControl
 from lab.up.environment import PORTS, start_environment
 from lab.up.files import CONTROL, KEYS, SHELL, read_control
@@ -95,7 +95,7 @@ async def test_a_start_that_fails_leaves_nothing(
     def full(*_args: object) -> None:
         raise EnvironmentFault("the disk is full")
 
-    monkeypatch.setattr(module, at, full)
+    monkeypatch.setattr(environment if at == "write_control" else key_files, at, full)
     monkeypatch.setattr(UpControl, "close", noted)
     folder = tmp_path / "logs"
     folder.mkdir()

@@ -88,7 +88,8 @@ class RunEnded(Event):
 class ParticipantDeclared(Event):
     """A participant takes part. `role` gateway, agent2, local_agent; `how` double, reference, command or attach.
 
-    `facts` of a local agent: {agentId, roots? (by workspaceId the SHA-256 of each form of its path)}.
+    `facts` of a local agent: {agentId, roots? (by workspaceId the SHA-256 of each form of its path), revision? (of its
+    contract, where the lab knows it)}.
     """
 
     kind: ClassVar[str] = "participant"
@@ -297,6 +298,8 @@ class Frame(Event):
     size         "ok" or frame_too_large
     type         "ok" or unknown_type
     schema       "ok" or {keyword, path}
+    since        the oldest revision of the contract that takes the frame, where that is not the first one
+    typeSince    the same for its type
     direction    whether this side may send the type; None for an unknown type
     tenant       "ok" or tenant_mismatch
     agent        "ok" or agent_mismatch (missing where it is due, or unknown)

@@ -40,6 +40,7 @@ class PartnerCall(Event):
         turnId, role, text: digest, createdAt, attachments: [id], parts?: [{type, text: digest} or {type, toolCallId,
         name, status}]}]; of a run toolErrors, timings and usage as they stand; of a refusal reason, acceptedTypes,
         maxBytes; of a file contentType, bytes, sha256, cacheControl, contentTypeOptions, contentSecurityPolicy},
+    shows: which key such a call shows, in the scenario's word (chat, none, only:<scope> and so on),
     poll: k from 1 for the polls of one loop; page: k from 1 for the pages of one walk; byOrder: true where the
         scenario asked for something odd (a body, key, version, cursor or header of its own): the driver's laws say
         nothing of it}.

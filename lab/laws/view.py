@@ -35,6 +35,7 @@ from lab.journal.events import (
 )
 from lab.journal.writer import Entry
 from lab.laws.partner.view import PartnerView
+from lab.laws.revisions import as_read_by, declared_revision
 from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, Exchange, FrameAt, Job, Session
 from lab.laws.toxics import BEHIND_IT, Toxics
 
@@ -85,7 +86,7 @@ class JournalView:
     def _take(self, entry: Entry) -> None:
         event = entry.event
         if isinstance(event, Frame):
-            self._take_frame(FrameAt(entry.n, entry.t, entry.by, event))
+            self._take_frame(FrameAt(entry.n, entry.t, entry.by, self._for_its_reader(event)))
         elif isinstance(event, SocketOpened):
             self._connection(event.conn, entry).agent_name = event.agent
         elif isinstance(event, SocketClosed):
@@ -125,6 +126,13 @@ class JournalView:
         else:
             self._take_agent2(entry)
             self._take_link(entry)
+
+    def _for_its_reader(self, frame: Frame) -> Frame:
+        if frame.direction != "cp-to-la" or "since" not in frame.facts:
+            return frame
+        connection = self.connections.get(frame.conn)
+        agent = self.agent_of(connection) if connection is not None else ""
+        return as_read_by(frame, declared_revision(self.participants.get(agent)))
 
     def _take_agent2(self, entry: Entry) -> None:
         event = entry.event

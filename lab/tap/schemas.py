@@ -87,7 +87,7 @@ def _read(path: Path) -> Any:
 
 
 def _revisions(folder: Path, index: Any) -> Any:
-    """The steps to older revisions; a contract of another origin has its own alone, and 2.0 does not name it (CT-009)."""
+    """The steps to older revisions; without them there is the index's own, and 2.0 does not name itself (CT-009)."""
     file = folder / "revisions.json"
     return _read(file) if file.exists() else {"newest": index.get("revision", "2.0"), "older": []}
 

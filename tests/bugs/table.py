@@ -77,6 +77,7 @@ def render(plants: Mapping[str, Plant], slips: Mapping[str, Slip], laws: Mapping
     lines += _section("Not planted yet", ("slip", "what it does"))
     lines += [_row(slip.id, slip.slip) for slip in left]
     lines += _shipped()
+    lines += _partner_leg()
     return "\n".join(lines) + "\n"
 
 
@@ -86,7 +87,7 @@ def _caught(rows: Iterable[tuple[Slip, Plant]], laws: Mapping[str, Law]) -> list
         law = laws[plant.law or ""]
         right = "yes" if is_right(plant, slip, law) else f"no: it cites none of {', '.join(slip.breaks)}"
         if plant.blamed:
-            right += f"; {', '.join(f'`{one}`' for one in plant.blamed)} may blame the agent, wrongly"
+            right += f"; {', '.join(f'`{one}`' for one in plant.blamed)} may blame the SUT, wrongly"
         lines.append(_row(slip.id, slip.slip, plant.scenario, f"`{law.id}`", right))
     return lines
 
@@ -104,6 +105,31 @@ def _shipped() -> list[str]:
         told = ", ".join(only[name]) or f"none; fewest others catch {rarest(record, name)}"
         lines.append(_row(name, str(len(slips)), told))
     return lines
+
+
+def _partner_leg() -> list[str]:
+    """The slips of the partner API and of its driver."""
+    # The partner leg's catalogue is made of this module's slips.
+    from tests.bugs.partner.catalogue import catalogue as partner_slips
+    from tests.bugs.partner.left import NOT_PLANTED
+    from tests.bugs.partner.plants import all_plants as partner_plants
+    from tests.bugs.partner.runs import LAWS as PARTNER
+
+    slips, rows = partner_slips(), partner_plants()
+    caught = [(slips[plant.slip], plant) for plant in rows.values() if plant.law is not None]
+    missed = [(slips[plant.slip], plant) for plant in rows.values() if plant.law is None]
+    parties = ("partner_api", "partner_client")
+    idle = [law.id for law in PARTNER.values() if law.party in parties and law.id not in {one.law for _, one in caught}]
+    lines = ["", "# The partner leg", ""]
+    lines.append("`tests/bugs/partner/catalogue.yaml` lists slips of a partner API and of the driver that calls it.")
+    lines.append(f"{len(slips)} are listed; {len(rows)} are planted, {len(caught)} of them caught.")
+    lines += _caught(caught, PARTNER)
+    lines += _section("Not caught yet", ("slip", "what it does", "scenario", "what a law would have to see"))
+    lines += [_row(slip.id, slip.slip, plant.scenario, plant.why) for slip, plant in missed]
+    title = "## Laws of the partner API and its driver that are first to catch none of these"
+    lines += ["", title, "", ", ".join(f"`{law}`" for law in idle) or "none"]
+    lines += _section("Not planted", ("slip", "what it does", "why"))
+    return lines + [_row(name, slips[name].slip, why) for name, why in NOT_PLANTED.items()]
 
 
 def _row(*cells: str) -> str:

@@ -73,7 +73,7 @@ class Tale:
         self.mode = "enforce"
         self.capabilities: tuple[str, ...] = ALL_CAPABILITIES
         self.add(RunStarted(1, "s", "", 7, "real", 0, "0", "2.3"), "runner")
-        self.add(ParticipantDeclared("gw", "gateway", "double"), "runner")
+        self.add(ParticipantDeclared("gw", "gateway", "double", {"revision": "2.3"}), "runner")
         self.add(ParticipantDeclared("la", "local_agent", how, {"agentId": AGENT}), "runner")
 
     def add(self, event: Event, by: str = "gw") -> int:

@@ -11,6 +11,9 @@ from lab.laws.partner.seen import CallAt, Conversation, Moment, Run, StoreAt
 from lab.laws.partner.view import PartnerView
 from lab.laws.partner.words import CLOCKS_S, PARTNER_API
 
+TARGET = ("serverId", "destination")
+"""What a bind and the create call both tell of the store."""
+
 
 def _version(call: CallAt) -> int | None:
     value = call.answer.get("version") if call.ok else None
@@ -47,6 +50,10 @@ def _context_cas(view: PartnerView, bench: Bench) -> None:
 def _judge_bind(bench: Bench, conversation: Conversation, call: CallAt, expected: int) -> None:
     known = _known([*conversation.of("bind"), *conversation.of("context")], call)
     version, shown_by = (known[0], [known[1].n]) if known is not None else (0, [])
+    told = conversation.facts.get("mcp")
+    if call.ok and isinstance(told, Mapping) and any(call.sent.get(name) != told.get(name) for name in TARGET):
+        # CX-022, CX-034: the exact texts
+        bench.odd("a bind of another target was taken", "403 MCP_CONTEXT_DENIED", conversation.created[0].n, call.n)
     if call.ok and version > expected:
         bench.odd(f"expectedVersion {expected} was taken at {version}", "409 MCP_CONTEXT_CONFLICT", *shown_by, call.n)
     elif call.event.code == "MCP_CONTEXT_CONFLICT":
@@ -97,6 +104,11 @@ def _bound_before_run(view: PartnerView, bench: Bench) -> None:
             if call.answered:
                 # CX-015, CX-020
                 bench.case(not call.ok, "a bind without an MCP server was taken", "403 MCP_CONTEXT_DENIED", call.n)
+        for call in conversation.of("message") if mcp is None else ():
+            if call.answered:
+                # CV-008
+                fine = call.event.code != "MCP_CONTEXT_DENIED"
+                bench.case(fine, "a message without an MCP server was refused", "202", call.n)
         for call in conversation.of("message") if isinstance(mcp, Mapping) else ():
             binds = [one for one in conversation.of("bind") if one.start <= call.t and (one.ok or not one.answered)]
             if call.ok:
@@ -161,7 +173,12 @@ def _newest_grant(view: PartnerView, bench: Bench) -> None:
             continue
         for run in conversation.runs:
             for call in run.store_calls:
-                if call.event.executed and call.event.grant is not None:
+                if call.event.method != "tools/call":
+                    continue
+                if call.event.grant is None:
+                    # CX-026: no call without one
+                    bench.odd("a store call without a grant", "the grant that was bound last", binds[-1].n, call.n)
+                else:
                     _judge_grant(view, bench, binds, call)
 
 
@@ -186,8 +203,13 @@ def _surely_behind(view: PartnerView, bind: Moment, call: StoreAt) -> bool:
 
 def _turns_named(view: PartnerView, bench: Bench) -> None:
     for call in view.store:
-        if call.event.method != "tools/call" or not call.reached_a_tool:
+        if call.event.method != "tools/call":
             continue
+        run, header = view.run_of_turn(call.event.turn_id), call.event.conversation_header
+        if run is not None and header is not None:
+            # MCP-013: optional, and true where it is there
+            fine = header == run.conversation_id
+            bench.case(fine, "a store call that names another conversation", "its run's own", call.n)
         for name, value in (("turn", call.event.turn_id), ("call", call.event.call_id)):
             bench.case(bool(value), f"a store call without its {name} header", f"the {name} of the run", call.n)
 
@@ -195,9 +217,9 @@ def _turns_named(view: PartnerView, bench: Bench) -> None:
 LAWS = (
     promise(
         "context-cas",
-        "A bind is taken at the version that stands, which rises by one, and at no other",
+        "A bind is taken for the target that was told, at the version that stands, which rises by one",
         PARTNER_API,
-        ("CX-004", "CX-013", "CX-019", "CX-032", "PA-014"),
+        ("CX-004", "CX-013", "CX-019", "CX-022", "CX-032", "CX-034", "PA-014"),
         _context_cas,
     ),
     promise(
@@ -209,9 +231,9 @@ LAWS = (
     ),
     promise(
         "bound-before-run",
-        "A conversation with a store takes no message before a bind, and one without a store takes no bind",
+        "A conversation with a store takes no message before a bind, and one without a store takes and needs no bind",
         PARTNER_API,
-        ("CX-015", "CX-020", "CX-025"),
+        ("CV-008", "CX-015", "CX-020", "CX-025"),
         _bound_before_run,
     ),
     promise(
@@ -232,14 +254,14 @@ LAWS = (
         "newest-grant",
         "A store call runs under the grant that was bound last in its conversation",
         PARTNER_API,
-        ("CX-017", "CX-029"),
+        ("CX-017", "CX-026", "CX-029", "MCP-002"),
         _newest_grant,
     ),
     promise(
         "store-calls-named",
-        "Every store call says of which turn and which call it is",
+        "Every store call says of which turn and which call it is, and of no other conversation",
         PARTNER_API,
-        ("MCP-003", "MCP-013"),
+        ("CX-018", "MCP-003", "MCP-013"),
         _turns_named,
     ),
 )

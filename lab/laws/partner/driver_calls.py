@@ -156,6 +156,9 @@ def _walk_ends(view: PartnerView, bench: Bench) -> None:
             cursor = key(page.sent.get("cursor"))
             if page.event.facts.get("page") == 1 or cursor is None:
                 walked = []
+            number = page.event.facts.get("page")
+            if not page.by_order and cursor is None and isinstance(number, int) and number > 1:
+                bench.odd(f"page {number} without a cursor", "the nextCursor of the page before", page.n)
             if not page.by_order and cursor is not None and page.event.attempt == 1:
                 # HIS-005
                 bench.case(cursor in given, "a cursor that no page gave", "nextCursor unchanged", page.n)

@@ -175,7 +175,7 @@ LAWS = (
         "terminal-is-final",
         "A run goes from accepted by running to one terminal status, which never changes, nor what was told with it",
         PARTNER_API,
-        ("MSG-022", "SSE-055", "US-026", "US-027", "US-028"),
+        ("MSG-022", "MSG-027", "SSE-055", "US-026", "US-027", "US-028"),
         _terminal_is_final,
     ),
     promise(

@@ -223,7 +223,7 @@ LAWS = (
         "timings-complete",
         "Timings are complete once a run is over and only then, save for an interrupted run, where they never are",
         PARTNER_API,
-        ("TM-002", "TM-003", "TM-004", "TM-048", "TM-053"),
+        ("TM-001", "TM-002", "TM-003", "TM-004", "TM-005", "TM-048", "TM-053"),
         _timings_complete,
     ),
     promise(

@@ -180,7 +180,10 @@ LAWS = (
         "history-equals-stream",
         "History tells a turn's question as it was sent, and its answer, tools and their order as the stream did",
         PARTNER_API,
-        ("AT-046", "HIS-007", "HIS-009", "HIS-011", "HIS-012", "HIS-023", "HIS-031", "HIS-033", "MSG-039", "SSE-042"),
+        (
+            *("AT-046", "HIS-006", "HIS-007", "HIS-009", "HIS-011", "HIS-012", "HIS-018", "HIS-023", "HIS-029"),
+            *("HIS-031", "HIS-033", "HIS-034", "MSG-039", "SSE-042"),
+        ),
         _equals_stream,
     ),
 )

@@ -65,6 +65,7 @@ def _lease_bounded(view: PartnerView, bench: Bench) -> None:
                 # MB-024
                 bench.case(until is None, "a lease of a revoked membership", "validUntil null", call.n)
             elif until is not None and view.clock_known():
+                _judge_asked(view, bench, calls, call)
                 left = until - view.wall(call)
                 bench.case(left <= LEASE_S + CLOCKS_S, f"a lease of {left:.0f} s", f"{LEASE_S:g} s at most", call.n)
             before = _before(calls, call)
@@ -72,6 +73,14 @@ def _lease_bounded(view: PartnerView, bench: Bench) -> None:
                 same = until == instant(before.answer.get("validUntil"))
                 seen = "another lease for the same sourceRevision"
                 bench.case(same, seen, "the lease of its first confirmation", before.n, call.n)
+
+
+def _judge_asked(view: PartnerView, bench: Bench, calls: list[CallAt], call: CallAt) -> None:
+    """MB-022: a lease that is too long is refused, and not cut to what is allowed, where it would be applied."""
+    asked, before = instant(call.sent.get("validUntil")), _before(calls, call)
+    repeat = before is not None and before.answer.get("sourceRevision") == call.sent.get("sourceRevision")
+    if asked is not None and not repeat and asked - view.wall(call) > LEASE_S + CLOCKS_S:
+        bench.odd("a lease that is too long was taken", "400 CHAT_INVALID", call.n)
 
 
 def _stays_revoked(view: PartnerView, bench: Bench) -> None:
@@ -95,10 +104,16 @@ def _revisions_decide(view: PartnerView, bench: Bench) -> None:
                 if call.ok and isinstance(sent, int):
                     told = call.answer.get("sourceRevision", sent)
                     bench.case(told == sent, f"sourceRevision {told} for {sent}", f"{sent}", call.n)
+                elif call is calls[0] and call.event.code == "CHAT_CONFLICT" and call.event.attempt == 1:
+                    # MB-033: what another team's revision is says nothing
+                    bench.odd("CHAT_CONFLICT for a first confirmation", "200", call.n)
                 continue
             known = before.answer.get("sourceRevision")
             if not isinstance(known, int):
                 continue
+            if call.ok and sent > known:
+                told = call.answer.get("sourceRevision")
+                bench.case(told == sent, f"sourceRevision {told} for {sent}", f"{sent}", before.n, call.n)
             same = all(call.sent.get(name) == before.answer.get(name) for name in ("role", "active"))
             if call.ok:
                 stale = sent < known or (sent == known and not same)
@@ -150,7 +165,7 @@ LAWS = (
         "revisions-decide",
         "A confirmation with an older or a contradicting sourceRevision is refused, a newer one that repeats is taken",
         PARTNER_API,
-        ("MB-008", "MB-010", "MB-013", "MB-025", "MB-027"),
+        ("MB-008", "MB-009", "MB-010", "MB-013", "MB-025", "MB-027", "MB-033", "MB-035"),
         _revisions_decide,
     ),
     promise(

@@ -41,6 +41,7 @@ def _one_per_key(view: PartnerView, bench: Bench) -> None:
             if first is not None and first.event.request == call.event.request:
                 # MSG-026: the receipt comes before the active run
                 bench.odd("CHAT_CONFLICT for a repeat", f"the first {_MADE[call.operation]}", first.n, call.n)
+    _judge_other_keys(bench, made)
     for calls in made.values():
         first = calls[0]
         for call in calls[1:]:
@@ -48,6 +49,17 @@ def _one_per_key(view: PartnerView, bench: Bench) -> None:
                 name = _MADE[call.operation]
                 fine = _made(call) == _made(first)
                 bench.case(fine, f"another {name} for one key", f"the first {name}", first.n, call.n)
+
+
+def _judge_other_keys(bench: Bench, made: dict[tuple[object, ...], list[CallAt]]) -> None:
+    """CV-021: another key makes another thing."""
+    owners: dict[tuple[str, object], CallAt] = {}
+    for calls in made.values():
+        first = calls[0]
+        owner = owners.setdefault((first.operation, key(_made(first))), first)
+        if owner is not first and owner.event.idempotency_key != first.event.idempotency_key:
+            name = _MADE[first.operation]
+            bench.odd(f"one {name} for two keys", f"a {name} for each key", owner.n, first.n)
 
 
 def _one_turn_per_message(view: PartnerView, bench: Bench) -> None:
@@ -107,10 +119,10 @@ def _one_active_run(view: PartnerView, bench: Bench) -> None:
     for conversation in view.conversations.values():
         for run in conversation.runs:
             if run.accepted:
-                _judge_active(bench, run, conversation.of("message"))
+                _judge_active(view, bench, run, conversation.of("message"))
 
 
-def _judge_active(bench: Bench, run: Run, calls: Iterable[CallAt]) -> None:
+def _judge_active(view: PartnerView, bench: Bench, run: Run, calls: Iterable[CallAt]) -> None:
     first = run.accepted[0]
     keys = {one.event.idempotency_key for one in run.accepted}
     for call in calls:
@@ -122,10 +134,19 @@ def _judge_active(bench: Bench, run: Run, calls: Iterable[CallAt]) -> None:
         if not call.ok:
             if call.event.code == "CHAT_CONFLICT":
                 bench.held()
-        elif run.active_after(call):
+        elif run.active_after(call) or _side_by_side(view, run, call):
             bench.odd("a second message was accepted while a run was active", "409 CHAT_CONFLICT", first.n, call.n)
         else:
             bench.unsure()
+
+
+def _side_by_side(view: PartnerView, run: Run, call: CallAt) -> bool:
+    """Whether the model itself took the second message while the first run had not ended."""
+    other = view.runs.get(str(_made(call)))
+    taken = next((at.n for at, turn in other.turns if turn.change == "accepted"), None) if other is not None else None
+    begun = next((at.n for at, turn in run.turns if turn.change == "accepted"), None)
+    over = next((at.n for at, turn in run.turns if turn.change == "ended"), None)
+    return taken is not None and begun is not None and begun < taken and (over is None or taken < over)
 
 
 def _free_after_end(view: PartnerView, bench: Bench) -> None:
@@ -151,7 +172,7 @@ LAWS = (
         "one-run-per-key",
         "One Idempotency-Key with one input makes one run or one conversation, however often it comes",
         PARTNER_API,
-        ("AT-014", "CV-010", "CV-012", "MSG-005", "MSG-007", "MSG-026", "MSG-035"),
+        ("AT-014", "CV-010", "CV-012", "CV-021", "MSG-005", "MSG-007", "MSG-026", "MSG-035"),
         _one_per_key,
     ),
     promise(

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from lab.laws.law import Law
 from lab.laws.partner import (
+    admission,
     answers,
     authority,
     contexts,
     doubles,
     driver_calls,
+    driver_requests,
     driver_runs,
+    effects,
     endings,
     events,
     figures,
     history,
     memberships,
+    orders,
     receipts,
     tools,
+    uploads,
 )
 
 PARTNER_LAWS: tuple[Law, ...] = (
@@ -30,7 +35,12 @@ PARTNER_LAWS: tuple[Law, ...] = (
     *authority.LAWS,
     *contexts.LAWS,
     *tools.LAWS,
+    *admission.LAWS,
+    *uploads.LAWS,
+    *orders.LAWS,
+    *effects.LAWS,
     *driver_calls.LAWS,
     *driver_runs.LAWS,
+    *driver_requests.LAWS,
     *doubles.LAWS,
 )

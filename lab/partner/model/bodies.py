@@ -9,6 +9,7 @@ from typing import Final
 
 from aiohttp import BodyPartReader, web
 
+from lab.http_shell import BODY_SECONDS
 from lab.partner.model.answers import FilePart, JsonBody, Upload
 from lab.partner.model.words import ATTACHMENT_BYTES
 
@@ -17,8 +18,6 @@ JSON_BYTES: Final = 1 << 20
 FIELD_BYTES: Final = 4096
 DRAINED_BYTES: Final = 256 << 20
 """Nobody needs to send more to be told that it is too much; then the connection closes."""
-BODY_SECONDS: Final = 600.0
-"""A slow link may take its time, but not for ever."""
 _FILE: Final = "file"
 _FIELDS: Final = ("externalUserId", "externalTeamId")
 

@@ -7,7 +7,7 @@ It follows no redirect, waits and reads only so much, begins a lost session anew
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import aiohttp
@@ -88,18 +88,22 @@ class McpClient:
             names: list[str] = []
             params: dict[str, object] = {}
             for _ in range(MAX_PAGES):
-                page, cursor = tool_names_untrusted(await self._renewing("tools/list", params, {}))
+                page, cursor = tool_names_untrusted(await self._renewing("tools/list", params, dict))
                 names += page
                 if not cursor:
                     return tuple(names)
                 params = {"cursor": cursor}
         raise McpFault("too-large")
 
-    async def call(self, tool: str, arguments: Mapping[str, object], context: CallContext) -> bool:
-        """Whether `tool` did what it was asked; False is the store's own word for a failure."""
+    async def call(self, tool: str, arguments: Mapping[str, object], context: Callable[[], CallContext]) -> bool:
+        """Whether `tool` did what it was asked; False is the store's own word for a failure.
+
+        `context` is asked before each sending, so that one in a new session bears what counts by then (PA-021); what it
+        raises is raised here, and nothing is sent.
+        """
         async with self._limit():
             params = {"name": tool, "arguments": arguments}
-            result = await self._renewing("tools/call", params, context.headers(), tool)
+            result = await self._renewing("tools/call", params, lambda: context().headers(), tool)
             return succeeded_untrusted(self._era, result)
 
     async def close(self) -> None:
@@ -134,19 +138,23 @@ class McpClient:
         self._wire = wire
 
     async def _renewing(
-        self, method: str, params: Mapping[str, object], headers: Mapping[str, str], name: str | None = None
+        self,
+        method: str,
+        params: Mapping[str, object],
+        headers: Callable[[], Mapping[str, str]],
+        name: str | None = None,
     ) -> Mapping[str, object]:
         """An exchange; when its session is lost, once more in a new one."""
         wire = self._wire
         try:
-            return await self._exchange(method, params, headers, name)
+            return await self._exchange(method, params, headers(), name)
         except _SessionLost:
             async with self._renewal:
                 # Another call may have begun the new session already.
                 if self._wire is wire:
                     await self._begin()
         try:
-            return await self._exchange(method, params, headers, name)
+            return await self._exchange(method, params, headers(), name)
         except _SessionLost:
             raise McpFault("session") from None
 

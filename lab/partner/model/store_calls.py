@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 import aiohttp
 
@@ -15,6 +16,10 @@ from lab.partner.model.mcp_wire import CallContext, Era, McpFault
 from lab.partner.model.parts import Parts
 from lab.partner.model.refusals import Refusal
 from lab.partner.model.runs import Run
+
+
+CONTEXT_DENIED: Final = "context-denied"
+"""Why a call was not sent that no grant allows (CX-026)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,10 @@ class StoreHttp:
 
     http: aiohttp.ClientSession
     limits: McpLimits
+
+
+class _ContextDenied(Exception):
+    """There is no grant that may be used now."""
 
 
 class StoreCalls:
@@ -68,13 +77,27 @@ class StoreCalls:
         usable = usable_grant(self._parts, self._conversation)
         return usable if isinstance(usable, Refusal) else usable.grant
 
-    async def call(self, tool: str, arguments: Mapping[str, object], call_id: str, grant: str) -> CallOutcome:
-        """Call a tool of the store. Its headers are the partner API's own (MCP-003, CX-018)."""
+    async def call(
+        self, tool: str, arguments: Mapping[str, object], call_id: str, check: Callable[[], None]
+    ) -> CallOutcome:
+        """Call a tool of the store. Its headers are the partner API's own (MCP-003, CX-018).
+
+        Before each sending, `check` may raise what forbids the effect, and the newest grant is taken (MB-037, CX-029).
+        """
         if self._client is None:
             return CallOutcome(False, "no-store")
-        context = CallContext(self._run.turn_id, call_id, self._run.conversation_id, grant)
+
+        def context() -> CallContext:
+            check()
+            grant = self.grant()
+            if isinstance(grant, Refusal):
+                raise _ContextDenied
+            return CallContext(self._run.turn_id, call_id, self._run.conversation_id, grant)
+
         try:
             ok = await self._client.call(tool, arguments, context)
+        except _ContextDenied:
+            return CallOutcome(False, CONTEXT_DENIED)
         except McpFault as fault:
             return CallOutcome(False, fault.kind)
         return CallOutcome(ok, "" if ok else "is-error")

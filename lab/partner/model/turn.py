@@ -15,7 +15,7 @@ from lab.partner.model.prompt import Prompt, prompt_of
 from lab.partner.model.refusals import Refusal
 from lab.partner.model.runs import CALL_ID_BYTES, Run, tell_turn
 from lab.partner.model.script import Attempt, ModelIteration, OnFailure, Pause, Script, Text, ToolCall
-from lab.partner.model.store_calls import CallOutcome, StoreCalls, StoreHttp, told_grant
+from lab.partner.model.store_calls import CONTEXT_DENIED, CallOutcome, StoreCalls, StoreHttp, told_grant
 from lab.partner.model.timings import IterationMeter, Stage, StageClock, queued_micros
 from lab.partner.model.turn_record import (
     CANCELLED,
@@ -285,11 +285,11 @@ class Turn:
         # CX-026, CX-029: the newest grant, and no call without one
         grant = self._store.grant()
         if isinstance(grant, Refusal):
-            return CallOutcome(False, "context-denied")
+            return CallOutcome(False, CONTEXT_DENIED)
         facts = {"tool": call.name, "grant": told_grant(grant)}
         self._count(Effect.TOOL)
         tell_turn(self._parts, self._run, "tool", call_id=call_id, facts=facts)
-        return await self._store.call(call.name, call.input, call_id, grant)
+        return await self._store.call(call.name, call.input, call_id, self._check_authority)
 
     # The end
 

@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from lab.errors import EnvironmentFault, SutFault, UsageError
 from lab.partner.client.fixture_output import FIXTURE_OUTPUT, FixtureExpired, FixtureOutput, read_fixture_output
@@ -44,15 +45,33 @@ def workspace_of(variables: Mapping[str, str]) -> Path:
     return Path(given)
 
 
-def found_fixture(workspace: Path, now_ms: int) -> FixtureOutput | None:
+def found_fixture(workspace: Path, now_ms: int, *, allow_production: bool = False) -> FixtureOutput | None:
     """The fixture that runs now; None when there is none or it has expired. A wrong file raises `UsageError`."""
     path = workspace / FIXTURE_OUTPUT
     if not path.exists():
         return None
     try:
-        return read_fixture_output(path, now_ms)
+        return read_fixture_output(path, now_ms, allow_production=allow_production)
     except FixtureExpired:
         return None
+
+
+def store_url_of(workspace: Path) -> str | None:
+    """The store's address in the private input file; None while there is no such file.
+
+    Raises `UsageError` for a file that is none, and `EnvironmentFault` for one that others can read.
+    """
+    path = workspace / FIXTURE_INPUT
+    if not path.exists():
+        return None
+    try:
+        url = str(json.loads(read_private(path))["mcpTransportUrl"])
+        loopback_port(url)
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(
+            f"{path} names no store. Remove it; `lab run … --partner fixture` writes a new one."
+        ) from error
+    return url
 
 
 def serving_of(workspace: Path) -> Serving:
@@ -76,12 +95,44 @@ async def await_fixture(
         f"waiting {seconds:g} s for a partner API: start its fixture in {workspace}, which reads {FIXTURE_INPUT} "
         f"and writes {FIXTURE_OUTPUT}\n"
     )
+    return await fresh_fixture(workspace, now_ms, left_instance(workspace), seconds)
+
+
+def left_instance(workspace: Path) -> str | None:
+    """The instanceId of the file that lies there before a start, whether it has expired or not."""
+    try:
+        return read_fixture_output(workspace / FIXTURE_OUTPUT, 0).instance_id
+    except UsageError:
+        return None
+
+
+async def fresh_fixture(
+    workspace: Path, now_ms: Callable[[], int], before: str | None, seconds: float = ARRIVAL_SECONDS
+) -> FixtureOutput:
+    """Wait until a fixture is ready: its file is of another instance than `before`, and its origin answers (FX-041).
+
+    Raises `SutFault` when that does not come in time.
+    """
     try:
         async with asyncio.timeout(seconds):
             while True:
                 found = found_fixture(workspace, now_ms())
-                if found is not None:
+                if found is not None and _is_fresh(found, before) and await _answers(found.api_origin):
                     return found
                 await asyncio.sleep(LOOK_AGAIN_SECONDS)
     except TimeoutError:
         raise SutFault(f"no fixture wrote {workspace / FIXTURE_OUTPUT} within {seconds:g} s") from None
+
+
+def _is_fresh(found: FixtureOutput, before: str | None) -> bool:
+    return before is None or found.instance_id != before
+
+
+async def _answers(origin: str) -> bool:
+    url = urlsplit(origin)
+    try:
+        _, writer = await asyncio.open_connection(url.hostname, url.port or (443 if url.scheme == "https" else 80))
+    except OSError:
+        return False
+    writer.close()
+    return True

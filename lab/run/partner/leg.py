@@ -17,6 +17,7 @@ from lab.run.expectations import Held
 from lab.run.figures import figures_of
 from lab.run.partner.expectations import judge_partner_expectation
 from lab.run.partner.foreign import FIXTURE, workspace_of
+from lab.run.partner.live import live_key_of
 from lab.run.partner.steps import PartnerSteps
 from lab.run.partner.world import Foreign, PartnerWorld, build_partner_world
 from lab.run.step_course import StepFailed
@@ -116,4 +117,5 @@ def foreign_of(scenario: Scenario, use: str | None, clock: str, tell: Callable[[
             f"{scenario.file}: only the lab's own partner API runs on the virtual clock. Take --clock virtual away, "
             "or use --partner reference."
         )
-    return Foreign(workspace_of(os.environ), tell, None if chosen == FIXTURE else chosen.rstrip("/"))
+    origin = None if chosen == FIXTURE else chosen.rstrip("/")
+    return Foreign(workspace_of(os.environ), tell, origin, live_key_of(os.environ))

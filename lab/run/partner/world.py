@@ -30,6 +30,7 @@ from lab.run.link_faults import LinkFaults
 from lab.run.partner.doubles import make_issuer, make_store, store_tool_set
 from lab.run.partner.foreign import await_fixture, found_fixture, serving_of
 from lab.run.partner.identity import PartnerIdentity, draw_partner_identity
+from lab.run.partner.live import admitted_key, target_of
 from lab.run.partner.reference import reference_settings
 from lab.run.services import Mortal, ServiceFaults
 from lab.scenario.model import Scenario
@@ -68,6 +69,12 @@ class Foreign:
     tell: Callable[[str], None]
     origin: str | None = None
     """Where it is reached, when that is not where its file says."""
+    live_key: str | None = field(default=None, repr=False)
+    """The chat key that was approved for a live one; None drives none."""
+
+    def running(self, now_ms: int) -> FixtureOutput | None:
+        """The one that runs now. See `found_fixture`."""
+        return found_fixture(self.workspace, now_ms, allow_production=self.live_key is not None)
 
 
 @dataclass
@@ -178,7 +185,7 @@ class _Builder:
 
     async def build(self, foreign: Foreign | None) -> PartnerWorld:
         """Start everything; what was started so far is in `started`."""
-        running = None if foreign is None else found_fixture(foreign.workspace, self._ctx.wall_ms())
+        running = None if foreign is None else foreign.running(self._ctx.wall_ms())
         if foreign is not None and running is not None and running.issuer is None:
             # It was told of a store before: that is where it has to be again.
             serving = serving_of(foreign.workspace)
@@ -251,7 +258,9 @@ class _Builder:
             write_fixture_input(foreign.workspace / FIXTURE_INPUT, given, store_tool_set(), registered)
             running = await await_fixture(foreign.workspace, self._ctx.wall_ms, foreign.tell)
         origin = foreign.origin or running.api_origin
-        self._declare(PARTNER_API, "attach", organizationId=running.organization_id, origin=origin)
+        chat_key = admitted_key(running, origin, foreign.live_key)
+        target = target_of(running, origin)
+        self._declare(PARTNER_API, "attach", organizationId=running.organization_id, origin=origin, target=target)
         # What is encrypted up to a name cannot pass through a link that has another one.
         if origin.startswith("http://"):
             await self._link(PARTNER_API, origin)
@@ -260,7 +269,7 @@ class _Builder:
         self._identity = replace(
             self._identity,
             organization_id=running.organization_id,
-            chat_key=running.chat_key,
+            chat_key=chat_key,
             provisioning_key=running.provisioning_key,
             issuer_key=self._identity.issuer_key if running.issuer is None else running.issuer.issuer_key,
             agents={name: running.agent_id or agent for name, agent in self._identity.agents.items()},

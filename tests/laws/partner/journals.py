@@ -95,6 +95,7 @@ class PartnerTale:
         self.made = Made()
         self.streams = 0
         self.calls = 0
+        self.expires: dict[str, str] = {}
         self.actor = {"externalUserId": "user", "externalTeamId": "team"}
         self.add(RunStarted(1, "s", "", 7, "real", EPOCH_MS, "0", "2.3"), "runner")
         for role, name in NAMES.items():
@@ -182,12 +183,13 @@ class PartnerTale:
             "grants", grant=grant, grant_id=f"id-{grant}", facts={"expiresAtMs": EPOCH_MS + (self.t + 300) * 1000}
         )
         asked = {"conversationId": self.made.conversation, "agentId": "agent", "destination": STORE_URL}
+        self.expires[grant] = self.at(300)
         return self.call("grant", 200, asked, {"grant": grant, "expiresAt": self.at(300)})
 
     def bind(self, expected: int = 0, grant: str = "g1", version: int | None = None, **fields: Any) -> int:
         """A bind that was taken; the model's witness tells it too."""
         sent = {"serverId": "srv", "destination": STORE_URL, "grant": grant, "expectedVersion": expected}
-        sent["expiresAt"] = fields.pop("expires", self.at(300))
+        sent["expiresAt"] = fields.pop("expires", self.expires.get(grant, self.at(300)))
         began = len(self.entries)
         self.request("bind")
         told = {"version": expected + 1 if version is None else version}

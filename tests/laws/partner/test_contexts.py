@@ -119,7 +119,7 @@ def test_a_message_before_any_bind() -> None:
 def test_a_bind_without_a_store() -> None:
     t = ready(mcp=False)
     t.message()
-    assert t.status(BOUND) is Status.NOTHING
+    assert t.status(BOUND) is Status.HELD
     t.refused("bind", 403, "MCP_CONTEXT_DENIED")
     assert t.status(BOUND) is Status.HELD
     n = t.bind()

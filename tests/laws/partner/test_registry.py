@@ -22,6 +22,9 @@ NOTHING = {
     *("interrupted-never-rerun", "usage-when-certain", "files-guarded", "revoked-stays-revoked"),
     *("no-service-after-denial", "no-effect-after-denial", "no-delivery-after-denial", "context-told"),
     *("tries-bounded", "polls-back-off", "walk-ends", "reconnects-bounded", "uploads-before-message"),
+    *("keys-open-their-routes", "malformed-is-refused", "conversations-are-ones-own", "owners-guarded"),
+    *("uploads-judged", "named-files-known", "spent-budget-refuses", "removed-is-gone", "rotated-key-is-dead"),
+    *("cancelled-by-order", "crashed-run-is-interrupted", "messages-by-step", "only-listed-tools"),
     *("static-only-gets-no-data", "refusal-before-execution", "revoked-binding-stays-denied"),
 }
 """What a plain turn gives no occasion for."""

@@ -175,8 +175,11 @@ PLAYS: dict[str, tuple[str, Play]] = {
     "denied": ("slow-stages", denied),
 }
 
-UNSEEN = frozenset({"tries-bounded", "reconnects-bounded", "interrupted-never-rerun", "refusal-before-execution"})
-"""What needs a link that breaks, a crash, or a wrong grant."""
+UNSEEN = frozenset({"tries-bounded", "reconnects-bounded", "interrupted-never-rerun", "refusal-before-execution"}) | {
+    *("conversations-are-ones-own", "crashed-run-is-interrupted", "keys-open-their-routes", "malformed-is-refused"),
+    *("messages-by-step", "owners-guarded", "removed-is-gone", "rotated-key-is-dead", "spent-budget-refuses"),
+}
+"""What needs a link that breaks, a crash, a control, a second employee, a wrong key or a wrong grant."""
 
 
 @cache

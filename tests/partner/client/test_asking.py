@@ -99,7 +99,13 @@ def test_an_upload_is_a_form_with_the_file_and_the_actor(name: str) -> None:
     assert parts["file"].get_payload(decode=True) == b"\x00\r\n--x"
     assert parts["file"].get_content_type() == "text/plain"
     sha256 = hashlib.sha256(b"\x00\r\n--x").hexdigest()
-    assert ask.sent == {**ACTOR, "mimeType": "text/plain", "bytes": 6, "sha256": sha256}
+    assert ask.sent == {
+        **ACTOR,
+        "mimeType": "text/plain",
+        "bytes": 6,
+        "sha256": sha256,
+        "name": digest("file-name", name),
+    }
     assert ask == SITE.ask(POST_ATTACHMENT, IDS, upload=Upload(name, "text/plain", b"\x00\r\n--x", ACTOR))
 
 

@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from lab.partner.model import words
 from lab.partner.model.attachment_rules import (
     KIND_OF_TYPE,
+    MAX_TEXT_CHARACTERS,
     SHORTENED_NOTICE,
     UNSENT_LIFE_MS,
     clean_name,
@@ -73,3 +77,13 @@ def test_a_text_is_shortened_behind_20000_code_points() -> None:
 def test_an_unsent_file_lives_for_an_hour() -> None:
     assert not has_lapsed(1000, 1000 + UNSENT_LIFE_MS)
     assert has_lapsed(1000, 1001 + UNSENT_LIFE_MS)
+
+
+@pytest.mark.req("AT-003")
+def test_types_and_limits_stand_in_one_place() -> None:
+    """The words of the API: no route has a variation of its own."""
+    literals = ("image/png", "text/markdown", "3 * 1024 * 1024", "3_145_728", "3145728")
+    folder = Path(words.__file__).parent
+    found = {file.name for file in folder.glob("*.py") if any(one in file.read_text("utf-8") for one in literals)}
+    assert found == {"words.py"}
+    assert (words.ATTACHMENT_BYTES, words.ATTACHMENTS_MAX, MAX_TEXT_CHARACTERS) == (3_145_728, 5, 20_000)

@@ -39,6 +39,7 @@ async def content(play: Play, attachment_id: str, key: str | None = None, *, que
 
 
 @pytest.mark.req("AT-002", "AT-004", "AT-006", "AT-018", "AT-019", "AT-020", "AT-021", "AT-022", "PRIV-010", "AT-048")
+@pytest.mark.req("AT-044")
 def test_all_eight_types_come_back_as_they_went(tmp_path: Path) -> None:
     async def main() -> None:
         async with playing(tmp_path, HELLO, agent="agent-plain") as play:
@@ -63,7 +64,7 @@ def test_all_eight_types_come_back_as_they_went(tmp_path: Path) -> None:
     virtually(main)
 
 
-@pytest.mark.req("AT-008", "AT-026", "AT-027", "AT-031", "AT-039", "AT-045")
+@pytest.mark.req("AT-008", "AT-017", "AT-026", "AT-027", "AT-031", "AT-033", "AT-039", "AT-045")
 def test_what_is_not_taken(tmp_path: Path) -> None:
     async def main() -> None:
         async with playing(tmp_path, HELLO, agent="agent-plain") as play:

@@ -129,6 +129,16 @@ async def test_a_json_body_over_the_bound_is_drained_before_the_key_is_judged(ap
     assert api.server.controls.counts()["identities"] == 0
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_body_whose_compression_is_broken_is_refused_without_a_trace(
+    api: Api, coding: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    headers = {"Content-Type": "application/json", "Content-Encoding": coding}
+    for key, status in (("unknown", 401), (api.server.keys.chat, 400)):
+        assert (await api.call("PUT", "/memberships", data=b"no such stream", headers=headers, key=key)).status == status
+    assert not caplog.records
+
+
 async def test_an_endless_body_is_given_up(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bodies, "DRAINED_BYTES", 1 << 20)
 

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from lab.partner.model import history
+from lab.partner.model.history import turn_view
 from tests.partner.model.calls import Json, actor
 from tests.partner.model.played import FIXTURES, LOOKS, SAYS, SLOW, USAGE, Play, iterations, playing, virtually
 from tests.partner.model.standin import never
@@ -118,6 +121,27 @@ def test_pages(tmp_path: Path) -> None:
             assert times == sorted(times, reverse=True)
 
     virtually(main)
+
+
+@pytest.mark.req("HIS-024")
+def test_pages_and_texts_are_the_same_without_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An API that does not know parts yet would have answered just so."""
+
+    async def main() -> list[list[Json]]:
+        async with playing(tmp_path, LOOKS) as play:
+            for text in ("one", "two", "three"):
+                await play.played(text)
+            return await walked(play, 2)
+
+    with_parts = virtually(main)
+    monkeypatch.setattr(history, "turn_view", lambda state, run_id: replace(turn_view(state, run_id), parts=None))
+    without = virtually(main)
+    assert [len(page) for page in without] == [2, 2, 2]
+    assert [item["parts"] for page in with_parts for item in page if item["role"] == "assistant"] != []
+    for page in with_parts:
+        for item in page:
+            item.pop("parts", None)
+    assert with_parts == without
 
 
 @pytest.mark.req("HIS-028", "HIS-037")

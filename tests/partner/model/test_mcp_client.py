@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ async def called(stand_in: StandIn, era: Era = Era.SESSIONS, limits: McpLimits |
     """Whether a call after a discovery succeeded."""
     async with client_of(stand_in, era, limits) as client:
         await client.discover()
-        return await client.call("catalog_get", {"productId": 9001}, CONTEXT)
+        return await client.call("catalog_get", {"productId": 9001}, lambda: CONTEXT)
 
 
 @pytest.mark.req("MCP-003", "MCP-013")
@@ -39,7 +40,7 @@ async def test_discovery_bears_the_static_credential_and_only_a_call_the_grant(e
     async with standing_in() as stand_in:
         async with client_of(stand_in, era) as client:
             assert await client.discover() == ("catalog_get", "store_status")
-            assert await client.call("catalog_get", {"productId": 9001}, CONTEXT)
+            assert await client.call("catalog_get", {"productId": 9001}, lambda: CONTEXT)
             await client.close()
         for seen in stand_in.seen:
             assert seen.headers["Authorization"] == f"Bearer {CREDENTIAL}"
@@ -79,10 +80,21 @@ async def test_a_lost_session_is_begun_anew_and_the_call_is_made_in_it() -> None
     async with standing_in() as stand_in, client_of(stand_in) as client:
         await client.discover()
         stand_in.sessions.clear()
-        results = await asyncio.gather(*(client.call("catalog_get", {}, CONTEXT) for _ in range(2)))
+        results = await asyncio.gather(*(client.call("catalog_get", {}, lambda: CONTEXT) for _ in range(2)))
         assert results == [True, True]
         assert len(stand_in.of("initialize")) == 2
         assert {call.headers["Mcp-Session-Id"] for call in stand_in.of("tools/call")[-2:]} == {"session-2"}
+
+
+@pytest.mark.req("PA-021", "CX-029")
+async def test_the_context_of_a_call_is_asked_for_before_each_sending() -> None:
+    grants = iter(("tg1.old", "tg1.new"))
+    async with standing_in() as stand_in, client_of(stand_in) as client:
+        await client.discover()
+        stand_in.sessions.clear()
+        assert await client.call("catalog_get", {}, lambda: replace(CONTEXT, grant=next(grants)))
+        sent = [call.headers["X-Store-Context-Grant"] for call in stand_in.of("tools/call")]
+        assert sent == ["tg1.old", "tg1.new"]
 
 
 async def test_a_session_that_is_lost_twice_is_given_up() -> None:

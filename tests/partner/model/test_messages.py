@@ -210,3 +210,31 @@ def test_an_old_key_starts_no_run_after_a_removal(tmp_path: Path) -> None:
             assert "SECRET" not in state.dump()
 
     virtually(main)
+
+
+@pytest.mark.req("PA-040")
+def test_each_conflict_has_one_code_and_changes_nothing(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with playing(tmp_path, SLOW) as play:
+            api = play.api
+            await api.member("boss", role="owner", revision=5)
+            await api.member("gone", revision=5)
+            await api.member("gone", revision=6, active=False, seconds=None)
+            await api.conversation("agent-plain", once="create-once")
+            api.server.controls.hold_queue(True)
+            assert (await play.say("hi", once="k1")).status == 202
+            before = api.server.core.parts.state.dump()
+            conflicts = {
+                "a changed message under its key": await play.say("ho", once="k1"),
+                "a changed conversation under its key": await api.conversation("agent-mcp", once="create-once"),
+                "a second message in a run": await play.say("more", once="k2"),
+                "an outdated revision": await api.member("boss", role="owner", revision=4),
+                "a contradiction of a revision": await api.member("boss", role="admin", revision=5),
+                "a revoked membership made active": await api.member("gone", revision=7),
+                "the last owner demoted": await api.member("boss", role="member", revision=6),
+            }
+            for what, reply in conflicts.items():
+                assert reply.refusal == (409, "CHAT_CONFLICT"), what
+            assert api.server.core.parts.state.dump() == before
+
+    virtually(main)

@@ -28,6 +28,7 @@ def test_the_last_iteration_comes_again_however_often_it_is_asked_for() -> None:
     assert script.answer == "ac"
 
 
+@pytest.mark.req("TM-054")
 @pytest.mark.parametrize("name", DELAYS)
 def test_every_place_to_wait_can_be_written(name: str) -> None:
     text = f"script: s\nabout: a\ndelays: {{ {name}: 7ms }}\niterations:\n  - model: m\n    steps: []\n"

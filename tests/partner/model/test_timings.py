@@ -99,7 +99,20 @@ def test_the_queue_is_wall_time_and_never_below_zero(accepted: int, claimed: int
     assert queued_micros(accepted, claimed) == due
 
 
-@pytest.mark.req("TM-047", "TM-002")
+@pytest.mark.req("TM-013")
+def test_a_direct_turn_has_no_queue() -> None:
+    """What came before the claim is no time of it, and it was accepted when it was claimed."""
+    hand = Hand()
+    hand.move(70_000)
+    clock = StageClock(hand)
+    with clock.stage(Stage.MODEL):
+        hand.move(20_000)
+    clock.close()
+    snapshot = clock.snapshot(queued_micros(5000, 5000), [])
+    assert (snapshot["queuedMs"], snapshot["totalMs"]) == (0, 20)
+
+
+@pytest.mark.req("TM-047", "TM-002", "TM-006")
 def test_a_pending_snapshot_has_zeros_and_is_not_complete() -> None:
     snapshot = pending_snapshot()
     assert snapshot.pop("complete") is False

@@ -12,7 +12,7 @@ from aiohttp import web
 from lab.journal.partner_events import PartnerTurn
 from lab.partner.model import turn as turn_module
 from lab.partner.model.settings import AgentSettings
-from tests.partner.model.calls import STORE, TEAM, Json
+from tests.partner.model.calls import DESTINATION, STORE, TEAM, Json
 from tests.partner.model.played import FIXTURES, SAYS, SLOW, TOOL, USAGE, iterations, playing, virtually
 from tests.partner.model.standin import FAILURE, PRODUCT, answer, never, status
 
@@ -193,7 +193,7 @@ def test_two_models_a_retry_and_a_runtime_are_all_on_the_bill(tmp_path: Path) ->
 
 
 @pytest.mark.req("TM-011", "TM-012", "TM-014", "TM-015", "TM-016", "TM-017", "TM-018", "TM-019", "TM-020", "TM-021")
-@pytest.mark.req("TM-022", "TM-023", "TM-024", "TM-025", "TM-030", "TM-031", "TM-032", "TM-033", "TM-008", "TM-010")
+@pytest.mark.req("TM-006", "TM-022", "TM-023", "TM-024", "TM-025", "TM-030", "TM-031", "TM-032", "TM-033", "TM-008", "TM-010")
 def test_each_wait_lands_in_its_own_stage(tmp_path: Path) -> None:
     async def main() -> None:
         async with playing(tmp_path, FIXTURES / "slow-stages.yaml") as play:
@@ -227,6 +227,7 @@ def test_each_wait_lands_in_its_own_stage(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("SSE-020", "PRIV-004", "PRIV-005", "SSE-010", "PRIV-001", "SSE-021", "TM-041", "PRIV-006", "HIS-019")
+@pytest.mark.req("SSE-023")
 def test_what_is_private_stays_inside(tmp_path: Path) -> None:
     script = iterations(
         '- model: m\n  steps: [ { thinking: "THINKING-MARKER" }, '
@@ -517,6 +518,99 @@ def test_a_cancel_in_mid_answer_keeps_what_was_measured(tmp_path: Path) -> None:
             (only,) = run["timings"]["iterations"]
             assert only["wallMs"] == pytest.approx(15_000, abs=100)
             assert (await play.history())["items"][0]["parts"] == [{"type": "text", "text": "a"}]
+
+    virtually(main)
+
+
+@pytest.mark.req("TM-026", "TM-039", "TM-050")
+def test_iterations_stand_in_their_order_each_with_the_tools_it_asked_for(tmp_path: Path) -> None:
+    counted = "  usage: { input: 20, output: 5, cache_read: 3, cache_write: 2, cache_write_1h: 1 }\n"
+    script = iterations(TOOL + USAGE, '- model: m\n  steps: [ { text: "Hello." } ]\n' + counted)
+
+    async def main() -> None:
+        async with playing(tmp_path, script) as play:
+            run, _ = await play.played()
+            first, second = run["timings"]["iterations"]
+            assert (len(first["tools"]), second["tools"]) == (1, [])
+            assert set(first["tools"][0]) == {"durationMs"}
+            assert set(first) == set(second) == {"wallMs", "modelMs", "firstTokenMs", "toolMs", "tools", "usage"}
+            assert first["usage"] == {"inputTokens": 10, "outputTokens": 5}
+            assert second["usage"] == {
+                "inputTokens": 20,
+                "outputTokens": 5,
+                "cacheReadTokens": 3,
+                "cacheWriteTokens": 2,
+                "cacheWrite1hTokens": 1,
+            }
+
+    virtually(main)
+
+
+@pytest.mark.req("SSE-009")
+def test_ids_of_calls_are_the_servers_own(tmp_path: Path) -> None:
+    """The store's ids of its requests, and the names of its answers, stay between the two."""
+    script = iterations(TOOL + USAGE, TOOL + USAGE, SAYS)
+
+    async def main() -> None:
+        async with playing(tmp_path, script) as play:
+            play.store.results["catalog_get"] = {**FAILURE, "_meta": {"id": "call_STORE-ID-MARKER"}}
+            run, events = await play.played()
+            minted = [event.data["id"] for event in events if event.name == "tool_call"]
+            assert [bool(re.fullmatch(r"call_[0-9a-f]{24}", one)) for one in minted] == [True, True]
+            assert len(set(minted)) == 2
+            assert [error["toolCallId"] for error in run["toolErrors"]] == minted
+            parts = (await play.history())["items"][0]["parts"]
+            assert [part["toolCallId"] for part in parts if part["type"] == "tool_call"] == minted
+            assert "STORE-ID-MARKER" not in json.dumps([run, parts, [event.data for event in events]])
+
+    virtually(main)
+
+
+@pytest.mark.req("PA-025")
+def test_a_turn_with_hands_is_an_ordinary_turn(tmp_path: Path) -> None:
+    """It needs its grant and its budget, keeps its model, and is on the bill."""
+    path = tmp_path / "hands.yaml"
+    path.write_text(iterations("- model: m\n  steps: [ { tool: { name: shell } } ]\n" + USAGE, SAYS), encoding="utf-8")
+    agent = AgentSettings("agent-mcp", TEAM, mcp=(STORE,), script=path, worker_tools=("shell",))
+
+    async def main() -> None:
+        async with playing(tmp_path, bind=False, agents=(agent,)) as play:
+            assert (await play.say()).refusal == (403, "MCP_CONTEXT_DENIED")
+            assert (await play.api.bind(play.conversation)).status == 200
+            run, _ = await play.played()
+            models = [turn.facts["model"] for turn in play.seen(PartnerTurn) if turn.change == "model"]
+            assert (models, run["usage"]["model"], run["usage"]["inputTokens"]) == (["m", "m"], "m", 20)
+            play.api.server.controls.spend_budget(True)
+            assert (await play.say()).refusal == (429, "QUOTA_EXCEEDED")
+
+    virtually(main)
+
+
+@pytest.mark.req("FX-016")
+def test_only_the_tests_transport_knows_where_a_destination_leads(tmp_path: Path) -> None:
+    """The partner sees the canonical one; one that is not mapped is reached by nobody."""
+
+    async def main() -> None:
+        async with playing(tmp_path) as play:
+            assert (await play.api.conversation()).data["mcp"]["destination"] == DESTINATION != play.store.url
+            run, _ = await play.played()
+            assert (run["status"], bool(play.store.seen)) == ("completed", True)
+        async with playing(tmp_path, destinations={}) as play:
+            run, _ = await play.played()
+            assert (run["reason"], play.store.seen) == ("CHAT_EXECUTION_FAILED", [])
+
+    virtually(main)
+
+
+@pytest.mark.req("MB-041")
+@pytest.mark.parametrize("role", ["owner", "admin", "member"])
+def test_every_role_has_the_same_turn(role: str, tmp_path: Path) -> None:
+    async def main() -> None:
+        async with playing(tmp_path) as play:
+            assert (await play.api.member(role=role)).data["role"] == role
+            run, events = await play.played()
+            assert (run["status"], names(events)[-1]) == ("completed", "run_status")
+            assert len(play.store.of("tools/call")) == 1
 
     virtually(main)
 

@@ -42,7 +42,7 @@ def of(*ledger: BillingEvent) -> Any:
     return usage_of(ledger, certain=True, flushed=True)
 
 
-@pytest.mark.req("US-033", "US-003", "US-002")
+@pytest.mark.req("US-033", "US-003", "US-002", "US-007")
 def test_the_figure_of_the_example() -> None:
     assert of(token_event("m", TokenCounts(9120, 410), PRICES, streamed=True)) == {
         "model": "m",

@@ -12,7 +12,6 @@ from typing import Any
 
 from benchmarks.children import caller, server
 from benchmarks.measure import Goal, Row, Sense, alternate, median_ratio, spread
-from lab.commands.real_loop import loop_factory
 
 NAME = "faults"
 BINARY = "LAB_TOXIPROXY_BIN"
@@ -26,7 +25,7 @@ DELAY_MS = 1
 DELAY = [{"type": "latency", "stream": "downstream", "attributes": {"latency": DELAY_MS, "jitter": 0}}]
 AT_ONCE = 4
 
-DIRECT, ENGINE, ON_UVLOOP, DELAYED = "direct", "engine", "engine on uvloop", "engine, latency"
+DIRECT, ENGINE, DELAYED = "direct", "engine", "engine, latency"
 TOXIPROXY, TOXIPROXY_DELAYED = "toxiproxy", "toxiproxy, latency"
 
 Series = tuple[float, ...]
@@ -54,8 +53,6 @@ def measure(quick: bool, _folder: Path) -> list[Row]:
     rows += [_against_direct(taken.throughput, DELAYED, f"MB/s with a latency of {DELAY_MS} ms", 1e6)]
     rows += [row for size in SIZES for row in _latency(taken, size)]
     rows += [_against_direct(taken.connections, ENGINE, "connections/s", 1)]
-    if ON_UVLOOP in ports:
-        rows += [_on_uvloop(taken)]
     if TOXIPROXY in ports:
         rows += _against_toxiproxy(taken)
     return rows
@@ -76,8 +73,6 @@ def _targets(binary: str | None) -> Iterator[Mapping[str, int]]:
         behind = {"upstream": ports[DIRECT]}
         start(ENGINE, "engine", toxics=[], **behind)
         start(DELAYED, "engine", toxics=DELAY, **behind)
-        if loop_factory() is not None:
-            start(ON_UVLOOP, "engine", toxics=[], real_loop=True, **behind)
         if binary:
             start(TOXIPROXY, "toxiproxy", toxics=[], binary=binary, **behind)
             start(TOXIPROXY_DELAYED, "toxiproxy", toxics=DELAY, binary=binary, **behind)
@@ -135,14 +130,6 @@ def _latency(taken: Figures, size: int) -> list[Row]:
             f"{spread([value * 1e6 for value in late])} µs",
         ),
     ]
-
-
-def _on_uvloop(taken: Figures) -> Row:
-    ratio = median_ratio(taken.throughput[ON_UVLOOP], taken.throughput[ENGINE])
-    trips = [median_ratio(taken.added(ON_UVLOOP, size), taken.added(ENGINE, size)) for size in SIZES]
-    connections = median_ratio(taken.connections[ON_UVLOOP], taken.connections[ENGINE])
-    detail = f"added latency {trips[0]:.2f} × and {trips[1]:.2f} ×, connections/s {connections:.2f} ×"
-    return Row(NAME, "· MB/s on uvloop against asyncio's loop", ratio, "×", None, detail)
 
 
 def _against_toxiproxy(taken: Figures) -> list[Row]:

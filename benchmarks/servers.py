@@ -21,7 +21,6 @@ from typing import Any
 
 from benchmarks import bare_servers
 from benchmarks.fault_servers import engine, toxiproxy, upstream
-from lab.commands.real_loop import run_real
 
 SEED = 7
 TOKEN = "benchmark"  # noqa: S105  of a server on the loopback that lives for seconds
@@ -182,4 +181,4 @@ def raise_file_limit() -> None:
 if __name__ == "__main__":
     raise_file_limit()
     order = json.loads(sys.argv[2])
-    (run_real if order.get("real_loop") else asyncio.run)(_serve(_kind(sys.argv[1]), order))
+    asyncio.run(_serve(_kind(sys.argv[1]), order))

@@ -33,23 +33,26 @@ def serve() -> None:
 @serve.command()
 @PORT
 @click.option("--tenant-mode", type=click.Choice(["client", "hybrid", "hosted"]), default="client", show_default=True)
-@click.option("--revision", type=click.Choice(["2.0", "2.1", "2.2", "2.3"]), default="2.3", show_default=True)
+@click.option(
+    "--revision", type=click.Choice(["2.0", "2.1", "2.2", "2.3"]), help="[default: the newest of the contract in use]"
+)
 @click.option("--control-port", type=click.IntRange(0, 65535), default=0, help="Port of the control API on 127.0.0.1.")
 @JOURNAL
-def gateway(port: int, tenant_mode: str, revision: str, control_port: int, journal: Path | None) -> ExitStatus:
+def gateway(port: int, tenant_mode: str, revision: str | None, control_port: int, journal: Path | None) -> ExitStatus:
     """The gateway double for one Local Agent, whose environment is printed, with an HTTP API to give it jobs."""
 
     async def start(ctx: RunContext) -> Sequence[Part]:
+        from lab.contract.chosen import contract_in_use
         from lab.gateway.control import ControlApi
-        from lab.protocol.contract import default_contract_folder
         from lab.run.identity import draw_identity
         from lab.run.world import make_gateway
         from lab.scenario.model import GatewaySpec
         from lab.sut.profile import LAB_ENVIRONMENT
 
         identity = draw_identity(ctx, (AGENT_NAME,), (), ("gateway",))
-        spec = GatewaySpec("gateway", tenant_mode=tenant_mode, revision=revision)
-        server = make_gateway(ctx, spec, (AGENT_NAME,), identity, default_contract_folder(), port)
+        contract = contract_in_use()
+        spec = GatewaySpec("gateway", tenant_mode=tenant_mode, revision=revision or contract.revision)
+        server = make_gateway(ctx, spec, (AGENT_NAME,), identity, contract.folder, port)
         await server.start()
         host, bound = server.address
         signer, agent = identity.signers["gateway"], identity.agents[AGENT_NAME]
@@ -116,8 +119,14 @@ def agent2(port: int, kinds: str, scripts: tuple[str, ...], journal: Path | None
 
 
 @serve.command("local-agent")
+@click.option(
+    "--contract",
+    "folder",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="Its contract folder.  [default: the contract in use]",
+)
 @JOURNAL
-def local_agent(journal: Path | None) -> ExitStatus:
+def local_agent(folder: Path | None, journal: Path | None) -> ExitStatus:
     """The reference Local Agent, told by LAB_… variables what `lab serve gateway` and `agent2` print."""
     from lab.localagent.config import from_environment
 
@@ -127,10 +136,11 @@ def local_agent(journal: Path | None) -> ExitStatus:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
 
     async def start(ctx: RunContext) -> Sequence[Part]:
+        from lab.contract.chosen import contract_folder
         from lab.localagent.agent import LocalAgent
-        from lab.protocol.contract import Contract, default_contract_folder
+        from lab.protocol.contract import Contract
 
-        agent = LocalAgent(ctx, AGENT_NAME, config, Contract.load(default_contract_folder()))
+        agent = LocalAgent(ctx, AGENT_NAME, config, Contract.load(folder or contract_folder()))
         await agent.start()
         return [agent]
 
@@ -154,8 +164,9 @@ def faults(host: str, port: int, config: Path | None, seed: int | None, metrics:
     proxies = [] if config is None else load_config(config)
 
     async def start(ctx: RunContext) -> Sequence[Part]:
+        from lab.faults.address import is_loopback
         from lab.faults.api.routes import VERSION
-        from lab.faults.api.server import ApiServer, is_loopback
+        from lab.faults.api.server import ApiServer
         from lab.faults.engine import Engine
 
         chosen = ctx.seed if seed is None else seed

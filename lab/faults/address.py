@@ -8,6 +8,8 @@ import re
 Address = tuple[str, int]
 
 LOOPBACK = "127.0.0.1"
+ANY_PORT = f"{LOOPBACK}:0"
+"""Any free port, for this machine only."""
 LARGEST_PORT = 65_535
 
 # No more digits than a port has: Python does not read a number of thousands of them.
@@ -33,6 +35,14 @@ def from_text(text: str) -> Address | None:
     if host.startswith("[") and host.endswith("]"):
         return host[1:-1], port
     return None if ":" in host else (host, port)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host means this machine and nobody else can reach it."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def to_listen_on(text: str, *, loopback_only: bool) -> Address:

@@ -2,7 +2,7 @@
 
     feed ──> [stage] ──> [stage] ──> … ──> what goes on
 
-Nothing in it ever waits for room: its caller reads no more from the source than `held` leaves room for. So it can be
+Nothing in it ever waits for room: its caller reads no more from the source than `charge` leaves room for. So it can be
 changed at any moment, and under back-pressure too.
 """
 
@@ -43,6 +43,11 @@ class Chain:
     def held(self) -> int:
         """Bytes inside."""
         return sum(place.stage.held for place in self._places)
+
+    @property
+    def charge(self) -> int:
+        """What they count for against the bound."""
+        return sum(place.stage.charge for place in self._places)
 
     @property
     def due(self) -> float | None:

@@ -12,9 +12,10 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, cast
+from weakref import WeakKeyDictionary
 
 from lab.faults.doorway import Doorway
-from lab.faults.flow import End
+from lab.faults.flow import End, LastByte
 from lab.faults.pipe import Pipe
 
 Direction = Literal["up", "down"]
@@ -76,11 +77,13 @@ class Connection:
         self._ends_passed = 0
         self.id = connection_id
         self.live = True
+        self.heard = LastByte()
         self.doorway = Doorway(loop, lambda: self._end_by_toxic(End.CLOSE), hooks.touched)
-        self.up = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.upstream, end), hooks.touched)
-        self.down = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.client, end), hooks.touched)
-        self.client = Side(loop, self, inbound=self.up, outbound=self.down, high_water=high_water)
-        self.upstream = Side(loop, self, inbound=self.down, outbound=self.up, high_water=high_water)
+        touched, heard = hooks.touched, self.heard
+        self.up = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.upstream, end), touched, heard)
+        self.down = Pipe(loop, delay, high_water, lambda end: self._pass_end(self.client, end), touched, heard)
+        self.client = Side(loop, self, inbound=self.up, outbound=self.down)
+        self.upstream = Side(loop, self, inbound=self.down, outbound=self.up)
 
     @property
     def state(self) -> LinkConnectionState:
@@ -206,6 +209,16 @@ class Connection:
         self._hooks.gone(self)
 
 
+_read_buffers: WeakKeyDictionary[asyncio.AbstractEventLoop, memoryview] = WeakKeyDictionary()
+
+
+def _read_buffer(loop: asyncio.AbstractEventLoop) -> memoryview:
+    """The buffer of all sides in a loop: what is read into it is taken out before the loop does anything else."""
+    if loop not in _read_buffers:
+        _read_buffers[loop] = memoryview(bytearray(LONGEST_READ))
+    return _read_buffers[loop]
+
+
 class Side(asyncio.BufferedProtocol):
     """One end of a connection. `inbound` takes what is read here, `outbound` is what writes here."""
 
@@ -215,11 +228,10 @@ class Side(asyncio.BufferedProtocol):
         connection: Connection,
         inbound: Pipe,
         outbound: Pipe,
-        high_water: int,
     ) -> None:
         self._loop = loop
         self._connection = connection
-        self._view = memoryview(bytearray(min(high_water, LONGEST_READ)))
+        self._view = _read_buffer(loop)
         self._heard_eof = False
         self._parting = False
         self._deadline: asyncio.TimerHandle | None = None
@@ -248,6 +260,7 @@ class Side(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         if not self._parting:
+            # Copied at once: the next side that reads overwrites it.
             self.inbound.feed(bytes(self._view[:nbytes]))
 
     def eof_received(self) -> bool:

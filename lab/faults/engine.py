@@ -50,7 +50,7 @@ class Engine:
     async def create(self, spec: ProxySpec, toxics: Sequence[ToxicSpec] = ()) -> Proxy:
         """A new proxy with its toxics, in one step. It listens unless it is not enabled; then `listen` may be any text.
 
-        Raises `ProxyExists`, `ListenFailed`, `BadToxic`, `ToxicExists`; there is no new proxy then.
+        Raises `ProxyExists`, `ListenFailed`, `BadToxic`, `ToxicExists`, `TooManyToxics`; there is no new proxy then.
         """
         if spec.name in self._proxies:
             raise ProxyExists(spec.name)

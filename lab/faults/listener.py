@@ -10,7 +10,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-Address = tuple[str, int]
+from lab.faults.address import Address
 
 RETRY_SECONDS = 1.0
 """How long to wait for free descriptors before accepting again."""

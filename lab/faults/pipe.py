@@ -1,26 +1,28 @@
-"""One direction of a connection through a proxy: bounded in bytes, delayable, and watched to the exact byte.
+"""One direction of a connection through a proxy: bounded, delayable, and watched to the exact byte.
 
     source transport ── feed ──> [toxics] ──> [held bytes, each with the time it is due] ──> sink transport
 
 Without a toxic, a delay or a watch nothing is held: bytes go from transport to transport in one call. What is held,
 here and in the sink's write buffer together, never exceeds the high-water mark, since the source reads no more than
-there is room for.
+there is room for; a small chunk counts for more than its bytes. Only what a toxic cuts into slices may count for more.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from lab.faults.chain import Chain
-from lab.faults.flow import End, Item, size_of
+from lab.faults.flow import End, Item, LastByte, Load
 from lab.faults.toxics.attributes import Attributes
 from lab.faults.toxics.stage import Stage
 
-__all__ = ["End", "Pipe"]
+ITEMS_A_TURN = 1000
+"""What comes out of the toxics is forwarded so many at a time; other connections have their turn between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,10 @@ class Pipe:
         high_water: int,
         on_end: Callable[[End], None],
         on_touch: Callable[[str], None],
+        heard: LastByte,
     ) -> None:
         self._loop = loop
+        self._heard = heard
         self._delay = delay
         self._high_water = high_water
         self._on_end = on_end
@@ -62,9 +66,13 @@ class Pipe:
         """There while a toxic has a place in it."""
         self._chain_timer: asyncio.TimerHandle | None = None
         self._out: deque[Item] = deque()
-        """What came out of the chain and has not been taken yet: there only while something of it is being taken."""
+        """What came out of the chain and has not been taken yet; the first of it may be under way."""
+        self._out_load = Load()
+        self._next_turn: asyncio.Handle | None = None
+        self._changing = False
+        """Whether more changes of the chain follow at once."""
         self._held: deque[_Held] = deque()
-        self._held_bytes = 0
+        self._held_load = Load()
         self._pumping = False
         self._watches: list[_Watch] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -79,12 +87,17 @@ class Pipe:
     def pending(self) -> int:
         """Bytes that this process holds: not yet due, or due and not yet taken by the sink's socket."""
         in_chain = self._chain.held if self._chain is not None else 0
-        return in_chain + self._held_bytes + (self._sink.get_write_buffer_size() if self._sink is not None else 0)
+        return in_chain + self._out_load.size + self._held_load.size + self._in_sink
 
     @property
     def room(self) -> int:
         """Bytes that may still be read from the source; above 0 while it is being read."""
-        return self._high_water - self.pending
+        in_chain = self._chain.charge if self._chain is not None else 0
+        return self._high_water - in_chain - self._out_load.charge - self._held_load.charge - self._in_sink
+
+    @property
+    def _in_sink(self) -> int:
+        return self._sink.get_write_buffer_size() if self._sink is not None else 0
 
     @property
     def touching(self) -> tuple[str, ...]:
@@ -108,34 +121,31 @@ class Pipe:
         """Bytes from the source, at most `room` of them."""
         if self._stopped:
             return
+        now = self._loop.time()
         self.received += len(data)
-        if self._chain is not None:
-            self._take_out(self._chain.feed(data, self._loop.time()))
-        else:
-            self._onward(data)
+        self._pass_on(data, now)
+        # Behind it, since a silence that is over by the clock is ended before what ends it counts.
+        self._heard.at = now
 
     def finish(self, end: End) -> None:
         """The source gives no more bytes."""
-        if self._stopped:
-            return
-        if self._chain is not None:
-            self._take_out(self._chain.feed(end, self._loop.time()))
-        else:
-            self._onward(end)
+        if not self._stopped:
+            self._pass_on(end, self._loop.time())
 
     def stop(self) -> None:
         """Forget what is held, its timers and its watches, and forward nothing more; the source's bytes are dropped."""
         self._stopped = True
         self._chain = None
         self._out.clear()
+        self._out_load.clear()
         self._held.clear()
-        self._held_bytes = 0
+        self._held_load.clear()
         self._watches.clear()
         self._sink = None
-        for timer in (self._timer, self._chain_timer):
+        for timer in (self._timer, self._chain_timer, self._next_turn):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._chain_timer = None
+        self._timer = self._chain_timer = self._next_turn = None
 
     def drained(self) -> None:
         """The sink's write buffer has shrunk."""
@@ -150,6 +160,16 @@ class Pipe:
             self._watches.sort(key=lambda watch: watch.offset)
 
     # Toxics
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Timer and source are looked at once, behind all changes that are made inside."""
+        self._changing = True
+        try:
+            yield
+        finally:
+            self._changing = False
+            self._settle()
 
     def add_stage(self, toxic: str, stage: Stage[Any], *, active: bool) -> None:
         """Let a toxic act behind the others, on what comes from now on."""
@@ -172,21 +192,54 @@ class Pipe:
                 self._chain = None
             self._take_out(passed)
 
+    def _pass_on(self, item: Item, now: float) -> None:
+        if self._chain is not None:
+            self._take_out(self._chain.feed(item, now))
+        elif self._out:
+            self._take_out([item])
+        else:
+            self._onward(item)
+
     def _take_out(self, items: list[Item]) -> None:
         """Forward what came out of the chain. A watch may change the chain meanwhile: what it frees comes behind."""
         is_under_way = bool(self._out)
         self._out += items
+        for item in items:
+            self._out_load.put(item)
         for toxic in self._chain.touched() if self._chain is not None else ():
             self._on_touch(toxic)
         if not is_under_way:
-            while self._out:
-                try:
-                    self._onward(self._out[0])
-                finally:
-                    if self._out:
-                        self._out.popleft()
-        self._set_chain_timer()
-        self._regulate()
+            self._take_some()
+        self._settle()
+
+    def _take_some(self) -> None:
+        """Forward the first of what came out, and leave the rest to further turns of the loop."""
+        try:
+            for _ in range(ITEMS_A_TURN):
+                if not self._out:
+                    break
+                self._take_first()
+        finally:
+            if self._out:
+                self._next_turn = self._loop.call_soon(self._take_more)
+
+    def _take_first(self) -> None:
+        self._out_load.take(self._out[0])
+        try:
+            self._onward(self._out[0])
+        finally:
+            if self._out:
+                self._out.popleft()
+
+    def _take_more(self) -> None:
+        self._next_turn = None
+        self._take_some()
+        self._settle()
+
+    def _settle(self) -> None:
+        if not self._changing:
+            self._set_chain_timer()
+            self._regulate()
 
     def _set_chain_timer(self) -> None:
         if self._chain_timer is not None:
@@ -223,7 +276,7 @@ class Pipe:
     def _hold(self, what: Item) -> None:
         now, delay = self._loop.time(), self._delay()
         self._held.append(_Held(now + delay, what, delayed=delay > 0))
-        self._held_bytes += size_of(what)
+        self._held_load.put(what)
         self._pump(now)
 
     def _pump(self, now: float) -> None:
@@ -244,7 +297,7 @@ class Pipe:
         # Only the first may go, whatever the others are due: order outranks the delay.
         while self._held and self._held[0].due <= now and self._may_go(self._held[0].what):
             held = self._held.popleft()
-            self._held_bytes -= size_of(held.what)
+            self._held_load.take(held.what)
             if isinstance(held.what, End):
                 self._on_end(held.what)
             elif self._sink is not None:
@@ -270,7 +323,7 @@ class Pipe:
             # The watcher may have set a delay: it holds for what comes after the watched byte, read with it or later.
             due = held.due if held.delayed else now + self._delay()
             self._held.appendleft(_Held(due, rest, delayed=due > now or held.delayed))
-            self._held_bytes += len(rest)
+            self._held_load.put(rest)
 
     def _regulate(self) -> None:
         if self._source is None:

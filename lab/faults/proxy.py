@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from lab.draws import Draws
-from lab.faults.address import BadAddress, from_text, to_listen_on, to_text
+from lab.faults.address import Address, BadAddress, from_text, to_listen_on, to_text
 from lab.faults.connection import Connection, Hooks
-from lab.faults.listener import Address, Listener
+from lab.faults.listener import Listener
 from lab.faults.refusals import ListenFailed
 from lab.faults.specs import ProxyConnection, ProxySpec, Stream, Toxic, ToxicSpec, Traffic
 from lab.faults.toxic_set import DIRECTIONS, ToxicSet
@@ -122,7 +122,8 @@ class Proxy:
     def add_toxic(self, spec: ToxicSpec) -> Toxic:
         """Put a toxic behind those of its stream, for live connections too.
 
-        Raises `BadToxic` and `ToxicExists`; nothing has changed then. Returns at once, whatever the traffic.
+        Raises `BadToxic`, `ToxicExists` and `TooManyToxics`; nothing has changed then. Returns at once, whatever the
+        traffic.
         """
         return self._toxics.add(spec, self.live())
 
@@ -142,8 +143,7 @@ class Proxy:
 
     def remove_toxics(self) -> None:
         """Take every toxic out, as `remove_toxic` does."""
-        for toxic in self.toxics:
-            self.remove_toxic(toxic.name)
+        self._toxics.clear(self.live())
 
     def connections(self) -> tuple[ProxyConnection, ...]:
         """The live connections, oldest first."""

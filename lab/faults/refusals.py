@@ -4,6 +4,7 @@ ProxyExists       the name is taken
 ProxyNotFound     no proxy of that name
 ToxicExists       the name is taken in its proxy, whichever stream
 ToxicNotFound     no toxic of that name in that proxy
+TooManyToxics     the proxy has as many as it may
 BadToxic          a type, a stream or an attribute that cannot be
 ListenFailed      the address cannot be listened on
 PopulateFailed    one of several proxies failed; those before it stand
@@ -51,6 +52,13 @@ class ToxicNotFound(UsageError):
     def __init__(self, proxy: str, name: str) -> None:
         super().__init__(f"proxy {proxy!r} has no toxic named {name!r}; add it first")
         self.name = name
+
+
+class TooManyToxics(UsageError):
+    """The proxy has `most` toxics, which is as many as it may."""
+
+    def __init__(self, proxy: str, most: int) -> None:
+        super().__init__(f"proxy {proxy!r} has {most} toxics, and may have no more; remove one first")
 
 
 class BadToxic(UsageError):

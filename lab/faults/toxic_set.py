@@ -10,13 +10,16 @@ from typing import Any
 
 from lab.draws import Draws
 from lab.faults.connection import Connection, Direction
-from lab.faults.refusals import BadToxic, ToxicExists, ToxicNotFound
+from lab.faults.refusals import BadToxic, TooManyToxics, ToxicExists, ToxicNotFound
 from lab.faults.specs import STREAMS, Stream, Toxic, ToxicSpec
 from lab.faults.toxics import KINDS
 from lab.faults.toxics.attributes import Attributes, listed_attributes, read_attributes
 from lab.faults.toxics.stage import Given, Kind, Meter
 
 DIRECTIONS: Mapping[Stream, Direction] = MappingProxyType({"upstream": "up", "downstream": "down"})
+
+MOST_TOXICS = 1000
+"""Toxics of one proxy at most: each of them costs every connection memory, and every chunk time."""
 
 
 @dataclass
@@ -62,7 +65,10 @@ class ToxicSet:
         return self._find(name).listed
 
     def add(self, spec: ToxicSpec, connections: Iterable[Connection]) -> Toxic:
-        """Put a toxic behind those of its stream. Raises `BadToxic` and `ToxicExists`; nothing has changed then."""
+        """Put a toxic behind those of its stream.
+
+        Raises `BadToxic`, `ToxicExists` and `TooManyToxics`; nothing has changed then.
+        """
         kind = KINDS.get(spec.type)
         if kind is None:
             raise BadToxic("type", f"there is no toxic of type {spec.type!r}; there are {', '.join(sorted(KINDS))}")
@@ -72,6 +78,8 @@ class ToxicSet:
         if name in self._placed:
             raise ToxicExists(self._proxy, name)
         attributes = read_attributes(kind.name, kind.attributes, spec.attributes)
+        if len(self._placed) >= MOST_TOXICS:
+            raise TooManyToxics(self._proxy, MOST_TOXICS)
         self._serial += 1
         placed = _Placed(name, kind, spec.stream, _checked_toxicity(spec.toxicity), attributes, self._serial)
         self._placed[name] = placed
@@ -113,24 +121,39 @@ class ToxicSet:
         del self._placed[name]
         self._changing("removed", placed.listed)
         for connection in connections:
-            if placed.kind.door is None:
-                connection.pipe(DIRECTIONS[placed.stream]).remove_stage(name)
-            else:
-                connection.doorway.take(name)
+            self._take(placed, connection)
+
+    def clear(self, connections: Iterable[Connection]) -> None:
+        """Take every toxic out."""
+        gone = [placed for stream in STREAMS for placed in self._placed.values() if placed.stream == stream]
+        self._placed.clear()
+        for placed in gone:
+            self._changing("removed", placed.listed)
+        for connection in connections:
+            with connection.up.changing(), connection.down.changing():
+                for placed in gone:
+                    self._take(placed, connection)
 
     def meet(self, connection: Connection) -> None:
         """Let every toxic meet a connection that has just been accepted."""
-        for placed in tuple(self._placed.values()):
-            self._place(placed, connection)
+        with connection.up.changing(), connection.down.changing():
+            for placed in tuple(self._placed.values()):
+                self._place(placed, connection)
 
     def _place(self, placed: _Placed, connection: Connection) -> None:
         strikes = self._strikes(placed, connection)
         if placed.kind.stage is not None:
-            given = Given(self._dice(placed, connection, "chunks"), placed.meter)
+            given = Given(self._dice(placed, connection, "chunks"), placed.meter, connection.heard)
             stage = placed.kind.stage(placed.attributes, given)
             connection.pipe(DIRECTIONS[placed.stream]).add_stage(placed.name, stage, active=strikes)
         if placed.kind.door is not None and strikes:
             connection.doorway.put(placed.name, placed.kind.door(placed.attributes))
+
+    def _take(self, placed: _Placed, connection: Connection) -> None:
+        if placed.kind.door is None:
+            connection.pipe(DIRECTIONS[placed.stream]).remove_stage(placed.name)
+        else:
+            connection.doorway.take(placed.name)
 
     def _strikes(self, placed: _Placed, connection: Connection) -> bool:
         return self._dice(placed, connection, f"toxicity {placed.updates}").fraction() < placed.toxicity

@@ -16,11 +16,10 @@ import toxiproxy
 import toxiproxy.api
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
-from lab.faults.address import Address, from_text, to_text
+from lab.faults.address import ANY_PORT, Address, from_text, to_text
 from lab.faults.specs import ToxicSpec
 from lab.faults.toxiproxy_calls import CALL_SECONDS, Calls, ToxiproxyFault, told
 
-LISTEN = "127.0.0.1:0"
 """Where proxies listen: any free port of this machine, since the doubles are here."""
 
 T = TypeVar("T")
@@ -63,7 +62,7 @@ class ToxiproxyServer:
 
     def create(self, name: str, upstream: Address, *, enabled: bool = True) -> Address:
         """A new proxy; where it listens. One that is not enabled has no port yet."""
-        self._ask(lambda: self._client.create(to_text(upstream), name, LISTEN, enabled))
+        self._ask(lambda: self._client.create(to_text(upstream), name, ANY_PORT, enabled))
         made = self._proxy(name)
         address = from_text(made.listen)
         if made.enabled is not enabled or made.upstream != to_text(upstream) or address is None:

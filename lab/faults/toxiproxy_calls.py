@@ -7,7 +7,6 @@ a good one. So what it calls is put in place of its `requests`, for the whole pr
 from __future__ import annotations
 
 import io
-import ipaddress
 import json
 import time
 from typing import Any
@@ -16,6 +15,7 @@ import requests
 import urllib3
 
 from lab.errors import EnvironmentFault
+from lab.faults.address import is_loopback
 
 CALL_SECONDS = 5.0
 """What a server may take to be connected to, to begin an answer, and to end it; it then hangs."""
@@ -112,11 +112,3 @@ def told(content: object) -> str:
         pass
     line = " ".join(text.split())[:LONGEST_WORDS]
     return "".join(character if character.isprintable() else "?" for character in line) or "no words"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can be meant."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -6,7 +6,8 @@ import json
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from lab.faults.plan import FAULT_KINDS, Acts, AnchorWatch, Fault, SeenFrame
+from lab.faults.anchors import AnchorWatch, SeenFrame
+from lab.faults.plan import FAULT_KINDS, Acts, Fault
 from lab.journal.events import Frame
 
 REMEMBERED = 4096

@@ -81,7 +81,7 @@ def server_address(text: str) -> Address | None:
     """The address that `--faults` names; None for the lab's own engine. Raises `UsageError`."""
     if text == EMBEDDED:
         return None
-    from lab.faults.toxiproxy_calls import is_loopback
+    from lab.faults.address import is_loopback
 
     address = from_text(text)
     if address is None or not address[0] or not address[1]:

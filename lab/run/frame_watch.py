@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from lab.context import RunContext
+from lab.faults.anchors import AnchorWatch
 from lab.faults.plan import Fault
 from lab.gateway.frame_faults import FrameFaults
 from lab.journal.events import Frame, SocketOpened
@@ -14,12 +15,17 @@ from lab.journal.writer import Entry
 
 
 class FrameWatch:
-    """Calls `ended` with a fault once the frame of its `until` was seen. Call `close` once."""
+    """Calls `ended` with a fault once the frame of its `until` was seen. Call `close` once.
+
+    The frames of a sender are counted over all gateways, since a local agent may move from one to another.
+    """
 
     def __init__(self, ctx: RunContext, ended: Callable[[Fault], None]) -> None:
         self._ended = ended
         self._agents: dict[str, str] = {}
-        self._seen: dict[str, FrameFaults] = {}
+        self._watch = AnchorWatch()
+        self._at_gateways: dict[str, FrameFaults] = {}
+        """What was seen at each; an ack is told by what it acks, and each gateway has its own."""
         self._waiting: dict[str, Fault] = {}
         for entry in ctx.journal.entries:
             self._take(entry)
@@ -28,14 +34,12 @@ class FrameWatch:
     def wait(self, fault: Fault) -> None:
         """Count the frames that fit from now on."""
         self._waiting[fault.id] = fault
-        for seen in self._seen.values():
-            seen.watch.arm(_as_armed(fault))
+        self._watch.arm(replace(fault, anchor=fault.until))
 
     def forget(self, fault: Fault) -> None:
         """The fault is over already."""
         self._waiting.pop(fault.id, None)
-        for seen in self._seen.values():
-            seen.watch.disarm(fault.id)
+        self._watch.disarm(fault.id)
 
     def _take(self, entry: Entry) -> None:
         event = entry.event
@@ -43,21 +47,9 @@ class FrameWatch:
             self._agents[event.conn] = event.agent
         elif isinstance(event, Frame) and event.type is not None and not event.by_lab:
             sender = self._agents.get(event.conn, "") if event.direction == "la-to-cp" else entry.by
-            seen = self._of(entry.by)
-            for fired in seen.watch.see(seen.seen(event, sender)):
+            seen = self._at_gateways.setdefault(entry.by, FrameFaults()).seen(event, sender)
+            for fired in self._watch.see(seen):
                 fault = self._waiting.pop(fired.id, None)
                 if fault is not None:
                     # Not from within the record of this frame: what comes of it is recorded behind it.
                     asyncio.get_running_loop().call_soon(self._ended, fault)
-
-    def _of(self, gateway: str) -> FrameFaults:
-        """What was seen at a gateway; an ack is told by what it acks, and each gateway has its own."""
-        if gateway not in self._seen:
-            self._seen[gateway] = FrameFaults()
-            for fault in self._waiting.values():
-                self._seen[gateway].watch.arm(_as_armed(fault))
-        return self._seen[gateway]
-
-
-def _as_armed(fault: Fault) -> Fault:
-    return replace(fault, anchor=fault.until)

@@ -10,7 +10,8 @@ from lab.commands.loading import load
 from lab.explore.moments import HANDSHAKE, Moment, moment_of, moments_of
 from lab.explore.plan import Planned
 from lab.explore.trial import run_quietly
-from lab.faults.plan import AnchorWatch, Fault, FrameAnchor
+from lab.faults.anchors import AnchorWatch
+from lab.faults.plan import Fault, FrameAnchor
 from lab.gateway.frame_faults import FrameFaults
 from lab.journal.events import Event, Frame, SocketOpened
 from lab.journal.writer import Entry

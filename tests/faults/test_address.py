@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lab.faults.address import Address, BadAddress, from_text, to_listen_on, to_text
+from lab.faults.address import Address, BadAddress, from_text, is_loopback, to_listen_on, to_text
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,13 @@ def test_what_can_be_listened_on(text: str, loopback_only: bool, address: Addres
 def test_what_cannot(text: str, reason: str) -> None:
     with pytest.raises(BadAddress, match=reason):
         to_listen_on(text, loopback_only=True)
+
+
+@pytest.mark.parametrize(
+    ("host", "due"),
+    [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False),
+     ("example.com", False), ("10.0.0.1", False)],
+)  # fmt: skip
+def test_what_is_loopback(host: str, due: bool) -> None:
+    """Names other than localhost may lead anywhere."""
+    assert is_loopback(host) is due

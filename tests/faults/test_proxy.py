@@ -16,7 +16,7 @@ from lab.faults.refusals import BadToxic, ToxicExists, ToxicNotFound
 from lab.faults.specs import ProxySpec, Toxic, ToxicSpec, Traffic
 from lab.faults.toxics import KINDS
 from tests.faults.test_chain import KEEPING, PATTERN
-from tests.faults.virtual import LATER, Peer, Rig, at, near, toxic, virtual
+from tests.faults.virtual import LATER, Peer, Rig, at, near, reset, toxic, virtual
 
 # Toxics by name
 
@@ -349,3 +349,34 @@ def test_every_kind_can_stand_in_a_proxy() -> None:
         assert proxy.toxics == ()
 
     scenario()
+
+
+@virtual
+async def test_silence_is_that_of_both_directions(rig: Rig) -> None:
+    """Whichever of them the toxic is in, and whoever spoke last."""
+    for number, stream in enumerate(("upstream", "downstream")):
+        proxy = await rig.proxy(toxic("idle_close", stream, timeout=1000), name=stream)
+        client, server = await rig.pair(proxy)
+        begin = 10.0 * number
+        for beat in range(4):
+            await at(begin + beat * 0.75)
+            (client if beat % 2 else server).send(b"x")
+        await at(begin + 9)
+        assert client.ends == server.ends == [(near(begin + 2.25 + 1), "FIN")]
+        await at(begin + 10)
+
+
+@virtual
+async def test_peers_that_have_both_closed_are_not_known_to_be_gone_while_their_fin_is_held(rig: Rig) -> None:
+    """An RST of both is."""
+    proxy = await rig.proxy(toxic("black_hole"), toxic("black_hole", "downstream"))
+    pairs = [await rig.pair(proxy), await rig.pair(proxy)]
+    for peer in pairs[0]:
+        peer.transport.close()
+    for peer in pairs[1]:
+        reset(peer)
+    await at(LATER)
+    assert [one.id for one in proxy.connections()] == ["p-1"]
+    proxy.remove_toxics()
+    await at(LATER + 1)
+    assert proxy.connections() == ()

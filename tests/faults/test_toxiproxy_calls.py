@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from lab.faults.toxiproxy import ToxiproxyServer
-from lab.faults.toxiproxy_calls import ServerLost, ToxiproxyFault, is_loopback, told
+from lab.faults.toxiproxy_calls import ServerLost, ToxiproxyFault, told
 
 
 @contextmanager
@@ -152,10 +152,3 @@ def test_what_was_told_is_safe_to_show() -> None:
     assert told(b"a\x1b[31m\n  b") == "a?[31m b"
     assert told(b"x" * 5000) == "x" * 200
     assert told(b"") == "no words"
-
-
-@pytest.mark.parametrize(
-    ("host", "is_it"), [("localhost", True), ("127.9.9.9", True), ("::1", True), ("10.0.0.1", False), ("a.b", False)]
-)
-def test_loopback(host: str, is_it: bool) -> None:
-    assert is_loopback(host) is is_it

@@ -12,6 +12,7 @@ from lab.faults.refusals import (
     PopulateFailed,
     ProxyExists,
     ProxyNotFound,
+    TooManyToxics,
     ToxicExists,
     ToxicNotFound,
 )
@@ -90,7 +91,7 @@ def refused(error: LabError) -> ApiError:
             return ApiError(400, BAD_TYPE)
         case BadToxic(what="stream"):
             return ApiError(400, BAD_STREAM)
-        case BadToxic():
+        case BadToxic() | TooManyToxics():
             return ApiError(400, f"{BAD_BODY}: {error}")
         case PopulateFailed():
             return refused(error.cause)

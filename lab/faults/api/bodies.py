@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from lab.faults.address import ANY_PORT, to_text
 from lab.faults.api.answers import BAD_STREAM, BAD_TYPE, MISSING_FIELD, ApiError
 from lab.faults.api.kinds import ATTRIBUTES
 from lab.faults.go_json import Field, List, Object, Raw, Struct, decode_later
 from lab.faults.proxy import Proxy
 from lab.faults.refusals import ToxicExists
 from lab.faults.specs import STREAMS, ProxyConnection, ProxySpec, Toxic, ToxicSpec
-
-DEFAULT_LISTEN = "127.0.0.1:0"
-"""Where a proxy listens whose body does not say: any free port, of loopback only."""
 
 _ATTRIBUTES = Field("attributes", Raw("toxics.NoopToxic"))
 _PROXY_FIELDS = (Field("name", "string"), Field("listen", "string"), Field("upstream", "string"))
@@ -42,7 +40,7 @@ def proxy_spec(body: Mapping[str, Any], at: str = "") -> ProxySpec:
     for name in ("name", "upstream"):
         if not body.get(name):
             raise ApiError(400, f"{MISSING_FIELD}: {name}{at}")
-    return ProxySpec(body["name"], body.get("listen") or DEFAULT_LISTEN, body["upstream"], body.get("enabled", True))
+    return ProxySpec(body["name"], body.get("listen") or ANY_PORT, body["upstream"], body.get("enabled", True))
 
 
 def proxy_change(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,7 +52,7 @@ def proxy_change(body: Mapping[str, Any]) -> dict[str, Any]:
     if change.get("upstream") == "":
         raise ApiError(400, f"{MISSING_FIELD}: upstream")
     if change.get("listen") == "":
-        change["listen"] = DEFAULT_LISTEN
+        change["listen"] = ANY_PORT
     return change
 
 
@@ -114,14 +112,9 @@ def connection_json(connection: ProxyConnection) -> dict[str, object]:
     local = connection.upstream_local
     return {
         "id": connection.id,
-        "client": _address(connection.client),
-        "upstream_local": None if local is None else _address(local),
+        "client": to_text(connection.client),
+        "upstream_local": None if local is None else to_text(local),
         "toxics": connection.toxics,
         "upstream": {"sent": connection.upstream_sent, "held": connection.upstream_held},
         "downstream": {"sent": connection.downstream_sent, "held": connection.downstream_held},
     }
-
-
-def _address(address: tuple[str, int]) -> str:
-    host, port = address
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import logging
 
 from aiohttp import web
@@ -29,14 +28,6 @@ _SILENT = logging.getLogger("lab.faults.api.http")
 _SILENT.setLevel(logging.CRITICAL + 1)
 MARK = f"lab/{lab.__version__}"
 """Stands in the header Server; the Go server sends none."""
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach it."""
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 class ApiServer:

@@ -1,4 +1,4 @@
-"""idle_close: the connection is closed once its stream has been silent for a time, as a corporate proxy does."""
+"""idle_close: the connection is closed once it has been silent for a time, both ways, as a corporate proxy does."""
 
 from __future__ import annotations
 
@@ -21,22 +21,26 @@ class IdleCloseAttributes(Attributes):
 
 
 class IdleClose(Stage[IdleCloseAttributes]):
-    """Everything passes. The time begins again with each chunk of its stream; the other stream does not count."""
+    """Everything passes. The time begins again with each byte that comes, whichever way it goes."""
 
     bides = True
 
     def start(self, now: float) -> list[Item]:
-        self.due = now + self._attributes.timeout / 1000 if self._attributes.timeout > 0 else None
+        self._begin(now)
         return []
 
     def feed(self, item: Item, now: float) -> list[Item]:
         closed = self.wake(now)
         if self.due is not None and not isinstance(item, End):
-            self.start(now)
+            self._begin(now)
         return [*closed, item]
 
     def wake(self, now: float) -> list[Item]:
         if self.due is None or self.due > now:
+            return []
+        # A byte of the other direction does not wake it, so it looks for one when its own time is over.
+        self.due = max(self.due, self._given.heard.at + self._attributes.timeout / 1000)
+        if self.due > now:
             return []
         self.due = None
         return [End.CLOSE]
@@ -49,6 +53,9 @@ class IdleClose(Stage[IdleCloseAttributes]):
         del now
         self.due = None
         return []
+
+    def _begin(self, now: float) -> None:
+        self.due = now + self._attributes.timeout / 1000 if self._attributes.timeout > 0 else None
 
 
 KIND = Kind(

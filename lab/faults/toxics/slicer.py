@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from lab.faults.flow import End, Item
 from lab.faults.toxics.attributes import Attributes
 from lab.faults.toxics.stage import Given, HoldingStage, Kind
+
+SLICES_AT_ONCE = 1000
+"""Slices that go on at one moment at most; others follow in the next turn of the loop."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,8 @@ class Slicer(HoldingStage[SlicerAttributes]):
     def __init__(self, attributes: SlicerAttributes, given: Given) -> None:
         super().__init__(attributes, given)
         self._ready = 0.0
+        self._moment = -math.inf
+        self._at_once = 0
 
     def feed(self, item: Item, now: float) -> list[Item]:
         self._put(item, now)
@@ -45,6 +51,9 @@ class Slicer(HoldingStage[SlicerAttributes]):
             if start > now:
                 self.due = start
                 break
+            if not self._may_slice(now):
+                self.due = math.nextafter(now, math.inf)
+                break
             passed.append(self._take(self._size()))
             if not isinstance(item, End):
                 self._ready = start + self._pause
@@ -54,6 +63,12 @@ class Slicer(HoldingStage[SlicerAttributes]):
         # A pause that has begun is no longer than the new one.
         self._ready = min(self._ready, now + self._pause)
         return self.wake(now)
+
+    def _may_slice(self, now: float) -> bool:
+        if now != self._moment:
+            self._moment, self._at_once = now, 0
+        self._at_once += 1
+        return self._at_once <= SLICES_AT_ONCE
 
     @property
     def _pause(self) -> float:

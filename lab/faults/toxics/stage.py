@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from lab.draws import Draws
-from lab.faults.flow import Item, size_of
+from lab.faults.flow import Item, LastByte, charge_of, size_of
 from lab.faults.toxics.attributes import Attributes
 
 A = TypeVar("A", bound=Attributes)
@@ -27,10 +27,12 @@ class Meter:
 
 @dataclass(frozen=True)
 class Given:
-    """What a stage is given beside its attributes: dice of its own, and the meter that its toxic's stages share."""
+    """What a stage is given beside its attributes: dice of its own, the meter that its toxic's stages share, and what
+    its connection's directions share."""
 
     dice: Draws
     meter: Meter
+    heard: LastByte = field(default_factory=LastByte)
 
 
 class Stage(Generic[A]):
@@ -46,6 +48,8 @@ class Stage(Generic[A]):
         """When it wants to be woken; always later than the last call's `now`."""
         self.held = 0
         """Bytes inside."""
+        self.charge = 0
+        """What they count for against the bound."""
 
     def start(self, now: float) -> list[Item]:  # noqa: ARG002  most need no timer
         """It stands in the stream from now on, for the first time or again."""
@@ -99,6 +103,7 @@ class HoldingStage(Stage[A]):
     def _put(self, item: Item, now: float) -> None:
         self._line.append((now, item))
         self.held += size_of(item)
+        self.charge += charge_of(size_of(item))
 
     def _take(self, size: int | None = None) -> Item:
         """What is left of the first item, or the next `size` bytes of it."""
@@ -106,7 +111,9 @@ class HoldingStage(Stage[A]):
         if isinstance(item, bytes):
             item = item[self._gone :] if size is None else item[self._gone : self._gone + size]
         self.held -= size_of(item)
+        self.charge -= charge_of(self._left)
         self._gone += size_of(item)
+        self.charge += charge_of(self._left)
         if self._left == 0:
             self._line.popleft()
             self._gone = 0

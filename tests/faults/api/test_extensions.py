@@ -309,3 +309,19 @@ async def test_values_at_the_edge(own: Client, upstream: Upstream, kind: str, na
     gone = await own.call("DELETE", "/proxies/a/toxics/t")
     assert gone.status == (204 if status == 200 else 404)
     assert await near.ending() in ("fin", "rst")
+
+
+async def test_a_proxy_has_a_thousand_toxics_at_most(own: Client, upstream: Upstream) -> None:
+    """However they come."""
+    toxics = [{"type": "noop", "name": str(number)} for number in range(1001)]
+    body = {"name": "a", "listen": "127.0.0.1:0", "upstream": upstream.address}
+    told = "bad request body: proxy 'a' has 1000 toxics, and may have no more; remove one first"
+    reply = await own.call("POST", "/proxies", {**body, "toxics": toxics})
+    assert reply.error == (400, told, TEXT)
+    assert await own.get("/proxies") == {}
+    assert (await own.call("POST", "/proxies", {**body, "toxics": toxics[:1000]})).status == 201
+    reply = await own.call("POST", "/proxies/a/toxics", toxics[1000])
+    assert reply.error == (400, told, TEXT)
+    assert len(await own.get("/proxies/a/toxics")) == 1000
+    assert (await own.call("POST", "/reset")).status == 204
+    assert await own.get("/proxies/a/toxics") == []

@@ -11,7 +11,7 @@ import pytest
 
 from lab.errors import EnvironmentFault, MisuseError
 from lab.faults.api import server
-from lab.faults.api.server import ApiServer, is_loopback
+from lab.faults.api.server import ApiServer
 from tests.faults.api.target import PATIENCE, Client, calling, embedded
 
 
@@ -109,13 +109,3 @@ async def test_its_life() -> None:
         await second.close()
         await second.close()
         assert list(engine.proxies) == ["a"]
-
-
-@pytest.mark.parametrize(
-    ("host", "due"),
-    [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False),
-     ("example.com", False)],
-)  # fmt: skip
-def test_what_is_loopback(host: str, due: bool) -> None:
-    """Names other than localhost may lead anywhere."""
-    assert is_loopback(host) is due

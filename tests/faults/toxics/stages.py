@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lab.draws import Draws
-from lab.faults.flow import End, Item
+from lab.faults.flow import End, Item, LastByte
 from lab.faults.toxics import KINDS
 from lab.faults.toxics.attributes import read_attributes
 from lab.faults.toxics.stage import Given, Meter, Stage
@@ -23,11 +23,19 @@ def near(seconds: float) -> Any:
 class Driven:
     """One stage of a kind, started at time 0, with dice of its own."""
 
-    def __init__(self, kind: str, *, seed: int = 1, meter: Meter | None = None, **attributes: Any) -> None:
+    def __init__(
+        self,
+        kind: str,
+        *,
+        seed: int = 1,
+        meter: Meter | None = None,
+        heard: LastByte | None = None,
+        **attributes: Any,
+    ) -> None:
         self.kind = KINDS[kind]
         self.attributes = read_attributes(kind, self.kind.attributes, attributes)
         assert self.kind.stage is not None
-        given = Given(Draws(seed, "test", kind), meter or Meter())
+        given = Given(Draws(seed, "test", kind), meter or Meter(), heard or LastByte())
         self.stage: Stage[Any] = self.kind.stage(self.attributes, given)
         self.now = 0.0
         self.log: Log = []

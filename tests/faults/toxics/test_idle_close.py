@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.faults.flow import End
-from tests.faults.toxics.stages import Driven
+from lab.faults.flow import End, LastByte
+from tests.faults.toxics.stages import Driven, near
 
 
 def test_it_closes_after_the_time_without_a_byte() -> None:
@@ -51,3 +51,15 @@ def test_a_removal_lets_the_connection_live() -> None:
     driven.remove()
     driven.run_to(9)
     assert driven.log == []
+
+
+def test_a_byte_of_the_other_direction_begins_the_time_again() -> None:
+    """But none from before the toxic was there."""
+    heard = LastByte(-0.25)
+    driven = Driven("idle_close", timeout=500, heard=heard)
+    driven.run_to(0.4)
+    heard.at = 0.4
+    driven.run_to(0.8)
+    assert driven.log == []
+    driven.run_to(9)
+    assert driven.log == [(near(0.9), End.CLOSE)]

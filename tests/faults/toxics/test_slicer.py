@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lab.faults.flow import End
+from lab.faults.toxics.slicer import SLICES_AT_ONCE
 from tests.faults.toxics.stages import Driven, near
 
 
@@ -56,3 +57,15 @@ def test_a_shorter_pause_holds_at_once_and_a_longer_one_from_the_next_slice_on()
     driven.update(delay=2_000_000)
     driven.run_to(9)
     assert [when for when, _ in driven.sizes] == pytest.approx([0.0, 0.6, 0.7, 2.7])
+
+
+@pytest.mark.parametrize("chunks", [1, 30])
+def test_so_many_slices_go_on_at_one_moment(chunks: int) -> None:
+    """The rest of them behind it, in order and without a pause that anybody could tell."""
+    driven = Driven("slicer", average_size=1)
+    data = bytes(range(250)) * 12
+    size = len(data) // chunks
+    driven.feed(*(data[start : start + size] for start in range(0, len(data), size)))
+    assert len(driven.log) == SLICES_AT_ONCE
+    driven.run_to(1e-9)
+    assert [item for _, item in driven.log] == [bytes([byte]) for byte in data]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.faults.flow import CHUNK_BYTES, End
+from lab.faults.flow import CHUNK_BYTES, LEAST_CHARGE, End
 from lab.faults.toxics import KINDS
 from tests.faults.toxics.stages import Driven
 
@@ -84,6 +84,7 @@ def _live(life: _Life) -> tuple[Driven, bytes]:
             # Bounded: it holds what it was given and has not passed on, and no more.
             assert driven.stage.held == len(fed) - len(driven.bytes)
         assert driven.stage.held <= len(fed)
+        assert driven.stage.held <= driven.stage.charge
     if life.end is not None:
         driven.feed(life.end)
     return driven, fed
@@ -96,7 +97,7 @@ def test_no_byte_is_lost_doubled_or_out_of_order(life: _Life) -> None:
     assert fed.startswith(driven.bytes)
     driven.release()
     assert driven.bytes == fed
-    assert driven.stage.held == 0
+    assert driven.stage.held == driven.stage.charge == 0
     assert driven.stage.due is None
     assert [end for _, end in driven.ends] == ([life.end] if life.end else [])
     if life.end is not None:
@@ -109,7 +110,7 @@ def test_what_loses_bytes_still_passes_a_beginning_of_the_stream(life: _Life) ->
     driven, fed = _live(life)
     driven.release()
     assert fed.startswith(driven.bytes)
-    assert driven.stage.held == 0
+    assert driven.stage.held == driven.stage.charge == 0
 
 
 @settings(max_examples=60, deadline=None, database=None)
@@ -138,3 +139,15 @@ def test_a_toxic_that_is_removed_lets_what_it_holds_go_on(kind: str) -> None:
     driven.remove()
     assert driven.bytes == b"x" * 100 + b"y" * 100
     assert [end for _, end in driven.ends] == [End.EOF]
+
+
+def test_what_is_left_of_a_chunk_is_charged_as_a_chunk_of_that_size() -> None:
+    driven = Driven("bandwidth", rate=1)
+    driven.feed(b"x", b"y" * 130)
+    assert (driven.stage.held, driven.stage.charge) == (131, LEAST_CHARGE + 130)
+    driven.run_to(0.01)
+    assert (driven.stage.held, driven.stage.charge) == (130, 130)
+    driven.run_to(0.11)
+    assert (driven.stage.held, driven.stage.charge) == (30, LEAST_CHARGE)
+    driven.run_to(1)
+    assert (driven.stage.held, driven.stage.charge) == (0, 0)

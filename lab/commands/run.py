@@ -16,9 +16,11 @@ from pathlib import Path
 from rich.text import Text
 
 from lab.commands.loading import check_scripts, load
+from lab.contract.chosen import contract_folder
 from lab.errors import EnvironmentFault, ExitStatus, UsageError
 from lab.faults.address import Address
 from lab.private_files import write_private
+from lab.protocol.contract import contract_of
 from lab.report.console import ConsoleReport, PatientConsole
 from lab.report.junit import junit_text, write_junit
 from lab.report.page import page_text
@@ -83,7 +85,9 @@ class RunCommand:
             results.append(self._one(scenario, ConsoleReport(console, self.clock), unwritten))
             if results[-1].interrupted or unwritten:
                 break
-        statuses = [result.verdict.outcome.exit_status for result in results]
+        # A scenario that cannot be asked of a program says nothing of it, unless it is the only one.
+        asked = [result for result in results if not result.verdict.not_applicable] or results
+        statuses = [result.verdict.outcome.exit_status for result in asked]
         statuses += [ExitStatus.INTERRUPTED] if results[-1].interrupted else []
         worst = next(status for status in SEVERITY if status in statuses)
         unwritten += self._tell(results, worst, console)
@@ -121,6 +125,7 @@ class RunCommand:
         scenario = load(path, self._overrides)
         check_scripts(scenario)
         uses = [self.local_agent] if self.local_agent is not None else [s.use for s in scenario.local_agents.values()]
+        check_revisions(scenario)
         check_requires(scenario, self.local_agent)
         check_process_faults(scenario, self.local_agent, self.clock)
         if self.clock == "virtual":
@@ -223,7 +228,9 @@ class RunCommand:
             console.say(Text(json.dumps(told, indent=2)))
         elif len(results) > 1:
             held = sum(result.verdict.outcome.exit_status is ExitStatus.HELD for result in results)
-            console.say(Text(f"\n{held} of {len(results)} scenarios passed"))
+            beside = sum(result.verdict.not_applicable for result in results)
+            left = f", {beside} not applicable" if beside else ""
+            console.say(Text(f"\n{held} of {len(results)} scenarios passed{left}"))
         if console.failure is not None:
             unwritten.append(EnvironmentFault(f"the output could not be written: {console.failure.strerror}."))
         if self.junit is not None:
@@ -232,6 +239,14 @@ class RunCommand:
             except EnvironmentFault as fault:
                 unwritten.append(fault)
         return unwritten
+
+
+def check_revisions(scenario: Scenario) -> None:
+    """Raises `ContractError` for a contract that drifted, and for a revision of a party that it has not."""
+    folder = contract_folder()
+    revisions = [gateway.revision for gateway in scenario.gateways.values()]
+    for revision in (*revisions, *(agent.revision for agent in scenario.local_agents.values())):
+        contract_of(folder, revision)
 
 
 def _verdicts(results: Sequence[RunResult]) -> str:

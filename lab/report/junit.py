@@ -69,7 +69,10 @@ def _case(result: RunResult, name: str, findings: Sequence[Finding]) -> TestCase
     return case
 
 
-def _result(finding: Finding, scenario_file: str) -> Failure | Error:
+def _result(finding: Finding, scenario_file: str) -> Failure | Error | Skipped:
+    if finding.head == "requires":
+        # What could not be asked of this program is no error of it.
+        return Skipped(_sound(finding.sentence))
     kind = Failure if finding.outcome is Outcome.FAIL else Error
     outcome = kind(_sound(headline(finding)), finding.head)
     outcome.text = _sound("\n".join(f"{word:<6} {text}" for word, text in details(finding, scenario_file)))

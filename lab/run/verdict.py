@@ -10,6 +10,7 @@ from enum import StrEnum
 from lab.errors import ExitStatus, LabError, NotApplicable, RemoteError, SutFault, UsageError
 from lab.faults.plan import FAULT_KINDS, Fault
 from lab.journal.events import FaultFired, FaultPlanned, Frame, LinkChanged, StepEnded, StepStarted
+from lab.journal.partner_events import StoreRequest
 from lab.journal.writer import Entry
 from lab.laws import Judged, Status
 from lab.laws.law import Violation
@@ -18,6 +19,7 @@ from lab.run.figures import Figures
 from lab.run.notices import Notice, notices_of
 from lab.run.places import NO_PLACES, Places, content_rows
 from lab.scenario.model import FaultStep, InjectStep, Scenario
+from lab.scenario.partner_model import MisbehaviourSpec, StoreStep
 
 SUT_PARTIES = ("local_agent", "partner_api")
 """The parties whose broken promises are the SUT's; any other party is one of the lab's doubles."""
@@ -86,6 +88,11 @@ class Verdict:
     notices: tuple[Notice, ...] = ()
     """What a reader must know although no promise is about it; they make no outcome."""
 
+    @property
+    def not_applicable(self) -> bool:
+        """Whether the scenario needs what the program under test, or a double of the lab in its place, has not."""
+        return self.outcome is Outcome.UNKNOWN and any(finding.head == "requires" for finding in self.findings)
+
     def count(self, *statuses: Status) -> int:
         """How many laws have one of these statuses."""
         return sum(one.status in statuses for one in self.judged)
@@ -110,6 +117,7 @@ def reach_verdict(
         findings += _expectation_findings(held)
         findings += _must_judge_findings(scenario, judged)
         findings += _fault_findings(entries, scenario)
+        findings += _misbehaviour_findings(entries, scenario)
     return Verdict(
         _outcome(findings, stop, interrupted),
         tuple(replace(finding, content=content_rows(entries, finding.entries, places)) for finding in findings),
@@ -274,6 +282,30 @@ def _fault_findings(entries: Sequence[Entry], scenario: Scenario) -> list[Findin
         for entry in entries
         if isinstance(entry.event, FaultPlanned) and fired[entry.event.fault] < entry.event.times
     ]
+
+
+def _misbehaviour_findings(entries: Sequence[Entry], scenario: Scenario) -> list[Finding]:
+    """What the store was told to do wrong and had no occasion to."""
+    if scenario.partner is None:
+        return []
+    requests = [(entry.n, entry.event) for entry in entries if isinstance(entry.event, StoreRequest)]
+    rules = [*scenario.partner.store.misbehave]
+    rules += [rule for step in scenario.steps if isinstance(step, StoreStep) for rule in step.misbehave or ()]
+    return [_never_wrong(rule, requests) for rule in rules if not any(_met(rule, event) for _, event in requests)]
+
+
+def _met(rule: MisbehaviourSpec, event: StoreRequest) -> bool:
+    return event.misbehaved == rule.do and rule.tool in (None, event.tool) and rule.method in (None, event.method)
+
+
+def _never_wrong(rule: MisbehaviourSpec, requests: Sequence[tuple[int, StoreRequest]]) -> Finding:
+    asked = Counter(event.tool or event.method or event.http for _, event in requests)
+    came = ", ".join(f"{name} {number} times" for name, number in asked.items()) or "nothing"
+    which = rule.tool or rule.method or "request"
+    due = f"{rule.do} at {f'{which} #{rule.nth}' if rule.nth else f'each {which}'}"
+    return Finding(
+        Outcome.UNKNOWN, "fault", f"the store had no occasion for {rule.do}", f"the store got: {came}", due, line=rule.line
+    )
 
 
 def _missed(after: Sequence[Entry], plan: Mapping[str, Fault], scenario: Scenario, planned: FaultPlanned) -> str:

@@ -56,6 +56,7 @@ class MisbehaviourSpec:
     nth: int | None = None
     seconds: float | None = None
     status: int | None = None
+    line: int = 0
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ class Due:
 
 
 _NUMBER = Due("a number, or a mapping of count, min and max", types=(int, float), matchers=NUMBERS)
+_BOUNDS = Due("a mapping of min and max: a duration is never exact", matchers=("min", "max"))
+"""TM-054."""
 _LISTED = Due(
     "a number, or a mapping of count, min, max and contains", types=(int, float), matchers=(*NUMBERS, "contains")
 )
@@ -76,7 +78,7 @@ PARTNER_PATHS: Mapping[str, Mapping[str, Due]] = {
         "toolErrors": _NUMBER,
         "costUsd": Due("a decimal text in quotes, or null for unaccounted", types=(str, type(None))),
         "iterations": _NUMBER,
-        **dict.fromkeys(TIMINGS, _NUMBER),
+        **dict.fromkeys(TIMINGS, _BOUNDS),
     },
     "stream": {"events": PATHS["stream"]["events"], "opened": _NUMBER},
     "history": {

@@ -7,13 +7,13 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+from lab.contract.chosen import contract_folder
 from lab.errors import ContractError
 from lab.faults.plan import FrameAnchor
+from lab.protocol.contract import INDEX_FILE
 from lab.scenario.findings import words
 from lab.scenario.reading import Reading, reference, text, whole
 from lab.scenario.yaml_places import MapNode
-
-INDEX_FILE = Path(__file__).resolve().parents[2] / "contract" / "la-protocol-v2" / "index.json"
 
 CONTENT_TYPES = ("content.request", "content.response")
 CHUNKED_TYPES = ("content.response", "webhook.forward")
@@ -25,26 +25,29 @@ FROM_LOCAL_AGENT = "la-to-cp"
 FROM_BOTH = "both"
 
 
-@functools.cache
 def contract_directions() -> Mapping[str, str]:
-    """Each frame type of the contract with its direction: cp-to-la, la-to-cp or both."""
-    return {name: direction for name, (direction, _) in _contract_types().items()}
+    """Each frame type of the contract in use with its direction: cp-to-la, la-to-cp or both."""
+    return {name: direction for name, (direction, _) in _contract_types(Path.cwd()).items()}
 
 
-@functools.cache
 def signed_types() -> tuple[str, ...]:
     """The frame types that bear a signature."""
-    return tuple(name for name, (_, signed) in _contract_types().items() if signed)
+    return tuple(name for name, (_, signed) in _contract_types(Path.cwd()).items() if signed)
 
 
-def _contract_types() -> Mapping[str, tuple[str, bool]]:
+@functools.cache
+def _contract_types(_working_folder: Path) -> Mapping[str, tuple[str, bool]]:
+    # The working folder decides which contract is in use.
+    return types_in(contract_folder() / INDEX_FILE)
+
+
+def types_in(index: Path) -> Mapping[str, tuple[str, bool]]:
+    """Direction and whether it is signed, for each type of an index; one that cannot be read raises ContractError."""
     try:
-        types = json.loads(INDEX_FILE.read_text("utf-8"))["types"]
+        types = json.loads(index.read_text("utf-8"))["types"]
         return {name: (str(facts["direction"]), bool(facts["signed"])) for name, facts in types.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ContractError(
-            f"{INDEX_FILE.name}: the directions of the frame types cannot be read: {error!r}."
-        ) from None
+        raise ContractError(f"{index.name}: the directions of the frame types cannot be read: {error!r}.") from None
 
 
 def read_anchor(reading: Reading, node: MapNode, directions: Mapping[str, str] | None) -> FrameAnchor:

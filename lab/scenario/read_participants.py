@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lab.contract.chosen import contract_in_use
 from lab.scenario.findings import words
 from lab.scenario.model import Agent2Spec, GatewaySpec, LinkSpec, LocalAgentSpec
 from lab.scenario.names import AGENT2, GATEWAY, LOCAL_AGENT
@@ -94,7 +95,7 @@ def _gateway(name: str, node: MapNode, line: int) -> GatewaySpec:
         name,
         tenant_mode=text(node, "tenant_mode") or GatewaySpec.tenant_mode,
         signature=text(node, "signature") != "off",
-        revision=text(node, "revision") or GatewaySpec.revision,
+        revision=text(node, "revision") or contract_in_use().revision,
         limits={limit: whole(limits, limit) or 0 for limit in limits.members} if limits else {},
         line=line,
         protocol_v2=text(node, "protocol_v2") != "off",
@@ -127,7 +128,7 @@ def _local_agent(reading: Reading, name: str, node: MapNode, line: int) -> Local
         gateway=reference(reading, node, "gateway", "gateway", reading.names.gateways),
         agent2=reference(reading, node, "agent2", "agent2", reading.names.agent2s),
         signature_mode=text(node, "signature") or LocalAgentSpec.signature_mode,
-        revision=text(node, "revision") or LocalAgentSpec.revision,
+        revision=text(node, "revision") or contract_in_use().revision,
         settings=values,
         line=line,
         clock=duration(reading.findings, node, "clock") or 0.0,

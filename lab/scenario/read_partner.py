@@ -53,7 +53,7 @@ def _misbehaviour(reading: Reading, node: MapNode) -> MisbehaviourSpec:
         message = "`slow` needs `for`: how long it takes." if seconds is None else f"`for` has no meaning for `{do}`."
         reading.findings.add(node, message)
     spec = MisbehaviourSpec(do, text(node, "method"), text(node, "tool"), whole(node, "nth"), seconds)
-    spec = replace(spec, status=whole(node, "status"))
+    spec = replace(spec, status=whole(node, "status"), line=node.place.line)
     try:
         misbehaviour_of(spec)
     except UsageError as error:

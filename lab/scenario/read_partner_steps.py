@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from lab.durations import parse_duration
+from lab.partner.client.words import CODES as API_CODES
 from lab.scenario.findings import words
 from lab.scenario.partner_model import (
     KEYS,
@@ -28,10 +30,21 @@ from lab.scenario.partner_model import (
 from lab.scenario.read_partner import read_misbehaviour
 from lab.scenario.reading import Reading, StepBody, duration, input_text, mapping, reference, text, texts, whole
 from lab.scenario.step import Step
-from lab.scenario.yaml_places import Node, ScalarNode, plain
+from lab.scenario.yaml_places import MapNode, Node, ScalarNode, plain
 
 NEEDS_CONTROLS = "controls"
 """The word of `requires` for what only the lab's own model and issuer can be made to do (PA-055)."""
+
+ROLES = ("owner", "admin", "member")
+LIMITS = (1, 200)
+"""Items that a page of history may have (HIS-028)."""
+ISSUER_CODES = ("unauthorized", "forbidden", "not_found", "invalid", "conflict", "ended")
+CODES = (*sorted(API_CODES), *ISSUER_CODES)
+"""What a refusal may say, of the partner API and of the issuer."""
+
+SECRET_HEADERS = ("authorization", "proxy-authorization", "cookie", "x-store-context-grant")
+_BEARER = re.compile(r"\bbearer\s+\S|\btg1\.", re.IGNORECASE)
+"""A key behind its scheme, and how a grant begins."""
 
 _LABELLED_CONTROLS = {
     "unbind": "conversation",
@@ -87,6 +100,19 @@ class PartnerStepReader:
             message = f"{kind} `{label}` is used before steps[{known[label]}] makes it."
             self._reading.findings.add(node, message)
 
+    def _fails(self, body: StepBody) -> str | None:
+        """The code of a refusal that is due, one that the API or the issuer has."""
+        code = text(body.node, "fails")
+        if code is not None and code not in CODES:
+            message = f"no refusal has the code `{code}`; there are {words(CODES)}."
+            self._reading.findings.add(body.node.members["fails"], message, word=code, among=CODES)
+        return code
+
+    def _check_right(self, node: Node, right: bool, message: str, fails: str | None) -> None:
+        """What is wrong by the contract is written only where its refusal is due."""
+        if not right and fails is None:
+            self._reading.findings.add(node, f"{message} Say `fails: …` where that is what the scenario is about.")
+
     def _new_label(self, body: StepBody, kind: str) -> str:
         node = body.node.members[kind]
         label = str(plain(node))
@@ -110,16 +136,21 @@ class PartnerStepReader:
 
     def _membership(self, body: StepBody) -> Step:
         active = self._flag(body, "active", default=True)
+        role, fails = text(body.node, "role") or MembershipStep.role, text(body.node, "fails")
+        if role not in ROLES:
+            self._check_right(
+                body.node.members["role"], False, f"`{role}` is no role; there are {words(ROLES)}.", fails
+            )
         return MembershipStep(
             body.line,
             body.within,
             user=text(body.node, "user") or "",
             team=self._team(body),
-            role=text(body.node, "role") or MembershipStep.role,
+            role=role,
             active=active,
             revision=whole(body.node, "revision"),
             lease=self._lease(body),
-            fails=text(body.node, "fails"),
+            fails=self._fails(body),
         )
 
     def _lease(self, body: StepBody) -> float | None:
@@ -139,7 +170,7 @@ class PartnerStepReader:
             team=self._team(body),
             agent=reference(self._reading, body.node, "agent", "agent", agents),
             again=self._label_or_none(body, "conversation", "again"),
-            fails=text(body.node, "fails"),
+            fails=self._fails(body),
         )
 
     def _grant(self, body: StepBody) -> Step:
@@ -151,7 +182,7 @@ class PartnerStepReader:
             body.within,
             conversation=self._label(body, "conversation"),
             wrong={name: str(plain(value)) for name, value in wrong.members.items()} if wrong else {},
-            fails=text(body.node, "fails"),
+            fails=self._fails(body),
         )
 
     def _bind(self, body: StepBody) -> Step:
@@ -164,7 +195,7 @@ class PartnerStepReader:
             destination=text(node, "destination"),
             server=text(node, "server"),
             user=text(node, "user"),
-            fails=text(node, "fails"),
+            fails=self._fails(body),
         )
 
     def _context(self, body: StepBody) -> Step:
@@ -176,11 +207,11 @@ class PartnerStepReader:
             active=self._flag(body, "active", default=False) if "active" in node.members else None,
             version=whole(node, "version"),
             user=text(node, "user"),
-            fails=text(node, "fails"),
+            fails=self._fails(body),
         )
 
     def _recover(self, body: StepBody) -> Step:
-        return RecoverStep(body.line, body.within, self._label(body, "conversation"), text(body.node, "fails"))
+        return RecoverStep(body.line, body.within, self._label(body, "conversation"), self._fails(body))
 
     def _attach(self, body: StepBody) -> Step:
         node = body.node
@@ -196,7 +227,7 @@ class PartnerStepReader:
             text=text(node, "text"),
             size=whole(node, "size"),
             user=text(node, "user"),
-            fails=text(node, "fails"),
+            fails=self._fails(body),
         )
 
     def _download(self, body: StepBody) -> Step:
@@ -205,7 +236,7 @@ class PartnerStepReader:
             body.within,
             file=self._label(body, "file"),
             conversation=self._label_or_none(body, "conversation", "conversation"),
-            fails=text(body.node, "fails"),
+            fails=self._fails(body),
         )
 
     def _message(self, body: StepBody) -> Step:
@@ -213,6 +244,8 @@ class PartnerStepReader:
         files = node.members.get("files")
         for label in texts(node, "files"):
             self._check_declared(files or node, "file", label, body.index)
+        there = "text" in node.members or bool(texts(node, "files"))
+        self._check_right(node, there, "neither `text` nor `files`: a message has one of them.", text(node, "fails"))
         return MessageStep(
             body.line,
             body.within,
@@ -223,7 +256,7 @@ class PartnerStepReader:
             timezone=text(node, "timezone"),
             again=self._label_or_none(body, "run", "again"),
             user=text(node, "user"),
-            fails=text(node, "fails"),
+            fails=self._fails(body),
         )
 
     def _follow(self, body: StepBody) -> Step:
@@ -237,17 +270,21 @@ class PartnerStepReader:
             replay=self._flag(body, "replay", default=False),
             after=after.text if isinstance(after, ScalarNode) else None,
             user=text(body.node, "user"),
-            fails=text(body.node, "fails"),
+            fails=self._fails(body),
         )
 
     def _poll(self, body: StepBody) -> Step:
         node = body.node
         until = text(node, "until") or PollStep.until
         run = self._label(body, "run")
-        return PollStep(body.line, body.within, run, until, text(node, "user"), text(node, "fails"))
+        return PollStep(body.line, body.within, run, until, text(node, "user"), self._fails(body))
 
     def _history(self, body: StepBody) -> Step:
         node = body.node
+        limit = whole(node, "limit")
+        if limit is not None:
+            message = f"seen {limit}, due {LIMITS[0]} to {LIMITS[1]} items a page."
+            self._check_right(node.members["limit"], LIMITS[0] <= limit <= LIMITS[1], message, text(node, "fails"))
         return HistoryStep(
             body.line,
             body.within,
@@ -255,7 +292,7 @@ class PartnerStepReader:
             limit=whole(node, "limit"),
             cursor=text(node, "cursor"),
             user=text(node, "user"),
-            fails=text(node, "fails"),
+            fails=self._fails(body),
         )
 
     def _call(self, body: StepBody) -> Step:
@@ -267,6 +304,7 @@ class PartnerStepReader:
         elif key not in KEYS:
             message = f"no key is called `{key}`; there are {words(KEYS)}, and `{ONLY}` with a scope."
             self._reading.findings.add(node.members["key"], message, word=key, among=KEYS)
+        self._check_no_secret(node, headers)
         return CallStep(
             body.line,
             body.within,
@@ -278,8 +316,18 @@ class PartnerStepReader:
             idempotency_key=text(node, "idempotency_key"),
             headers={name: str(plain(value)) for name, value in headers.members.items()} if headers else {},
             body=text(node, "body"),
-            fails=text(node, "fails"),
+            fails=self._fails(body),
         )
+
+    def _check_no_secret(self, node: MapNode, headers: MapNode | None) -> None:
+        """PRIV-022: a scenario names a secret and never writes one."""
+        written = {f"the header `{name}`": value for name, value in headers.members.items()} if headers else {}
+        secret = [what for what in written if what.split("`")[1].lower() in SECRET_HEADERS]
+        written |= {f"`{name}`": node.members[name] for name in ("path", "body") if name in node.members}
+        secret += [what for what, value in written.items() if _BEARER.search(str(plain(value)))]
+        for what in dict.fromkeys(secret):
+            message = f"{what} holds a secret; name one by `key`: {words(KEYS)}, or `{ONLY}` with a scope."
+            self._reading.findings.add(written[what], message)
 
     def _control(self, body: StepBody) -> Step:
         node = body.node

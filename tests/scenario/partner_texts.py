@@ -41,10 +41,10 @@ steps:
   - conversation: { conversation: c1, user: anna, agent: store, within: 1s }
   - conversation: { conversation: c2, user: anna, team: office, agent: talk, again: c1, fails: CHAT_CONFLICT }
   - grant: { conversation: c1, wrong: { actor: other }, fails: not_found, within: 1s }
-  - bind: { conversation: c1, expected: 3, destination: "https://x", server: other, user: eve, fails: X_Y, within: 1s }
+  - bind: { conversation: c1, expected: 3, destination: "x", server: y, user: eve, fails: CHAT_INVALID, within: 1s }
   - context: { conversation: c1, active: true, version: 1, user: eve, fails: CHAT_UNAVAILABLE, within: 1s }
   - recover: { conversation: c1, fails: MCP_CONTEXT_CONFLICT, within: 1s }
-  - attach: { file: f1, conversation: c1, type: image/png, name: a.png, size: 10, user: eve, fails: X_Y, within: 1s }
+  - attach: { file: f1, conversation: c1, type: a/png, name: a, size: 9, user: eve, fails: CHAT_INVALID, within: 1s }
   - attach: { file: f2, conversation: c1, text: a list }
   - download: { file: f1, conversation: c2, fails: CHAT_UNAVAILABLE, within: 1s }
   - message:
@@ -56,7 +56,7 @@ steps:
       user: eve
       fails: CHAT_CONFLICT
       within: 1s
-  - message: { run: r2, conversation: c1, again: r1 }
+  - message: { run: r2, conversation: c1, text: More, again: r1 }
   - follow: { run: r1, until: { events: 3 }, replay: true, after: "x:1", user: eve, fails: CHAT_INVALID, within: 1s }
   - poll: { run: r1, until: running, user: eve, fails: CHAT_UNAVAILABLE, within: 1s }
   - history: { conversation: c1, limit: 2, cursor: x, user: eve, fails: CHAT_INVALID, within: 1s }

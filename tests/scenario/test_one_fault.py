@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from lab.commands.loading import load
 from lab.errors import UsageError
 from lab.faults.plan import Fault
-from lab.scenario.one_fault import LONGEST, read_fault_untrusted
+from lab.scenario.one_fault import LONGEST, read_fault_untrusted, read_participants
 from tests.command_line import ROOT
 
 SCENARIO = ROOT / "scenarios" / "partner" / "stream-cut.yaml"
@@ -17,7 +18,7 @@ SCENARIO = ROOT / "scenarios" / "partner" / "stream-cut.yaml"
 
 
 def read(members: dict[str, Any], scenario: Path = SCENARIO) -> Fault:
-    return read_fault_untrusted(scenario, members, "up-1")
+    return read_fault_untrusted(read_participants(load(scenario)), members, "up-1")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +75,10 @@ def test_what_is_none(members: dict[str, Any], told: str) -> None:
 def test_a_fault_is_of_its_scenario(tmp_path: Path) -> None:
     """Only links that stand can be broken."""
     file = tmp_path / "bare.yaml"
-    file.write_text("scenario: bare\nabout: x\npartner_api: {}\nlinks: { front: { to: partner_api } }\nsteps: []\n")
+    file.write_text(
+        "scenario: bare\nabout: x\npartner_api: {}\nlinks: { front: { to: partner_api } }\n"
+        "steps: [ { membership: { user: anna } } ]\n"
+    )
     assert read({"link": "front", "cut": True}, file).target == "link front"
     with pytest.raises(UsageError, match="store"):
         read({"link": "store", "cut": True}, file)

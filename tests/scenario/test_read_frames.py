@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import ContractError
-from lab.scenario import read_frames
-from lab.scenario.read_frames import contract_directions
+from lab.scenario.read_frames import contract_directions, types_in
 
 
 def test_directions_of_the_contract() -> None:
@@ -19,10 +18,9 @@ def test_directions_of_the_contract() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "{", "{}", '{"types": []}', '{"types": {"ack": {}}}'])
-def test_an_index_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None) -> None:
+def test_an_index_that_cannot_be_read(tmp_path: Path, text: str | None) -> None:
     file = tmp_path / "index.json"
     if text is not None:
         file.write_text(text, "utf-8")
-    monkeypatch.setattr(read_frames, "INDEX_FILE", file)
     with pytest.raises(ContractError, match=r"index\.json: the directions of the frame types cannot be read"):
-        contract_directions.__wrapped__()
+        types_in(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
@@ -20,6 +21,10 @@ from lab.scenario.partner_model import (
     PartnerAgentSpec,
     StoreStep,
 )
+from lab.scenario.read_expect import TIMINGS
+from lab.scenario.read_partner_steps import PartnerStepReader
+from lab.scenario.reading import Reading
+from tests.scenario.legs import FOLDER, PARTNER_FILES
 from tests.scenario.partner_texts import FULL_PARTNER, SHORT_PARTNER, partner_project
 from tests.scenario.texts import load
 
@@ -39,8 +44,8 @@ def test_participants(tmp_path: Path) -> None:
         "talk": PartnerAgentSpec("talk", "office", "none", profile=False),
     }
     assert store.misbehave == (
-        MisbehaviourSpec("slow", tool="catalog_get", nth=2, seconds=0.3),
-        MisbehaviourSpec("http-status", method="tools/list", status=503),
+        MisbehaviourSpec("slow", tool="catalog_get", nth=2, seconds=0.3, line=19),
+        MisbehaviourSpec("http-status", method="tools/list", status=503, line=20),
     )
     assert issuer.ttl == 60.0
     assert scenario.links["front"] == LinkSpec("front", "issuer", delay=0.02, line=22)
@@ -65,7 +70,7 @@ def test_steps(tmp_path: Path) -> None:
     controls = [(step.control, step.value) for step in steps if isinstance(step, ControlStep)]
     assert controls == [("clock", 360.0), ("remove", "c1")]
     stores = [(step.misbehave, step.forget_sessions) for step in steps if isinstance(step, StoreStep)]
-    assert stores == [((MisbehaviourSpec("reset"),), False), (None, True)]
+    assert stores == [((MisbehaviourSpec("reset", line=61),), False), (None, True)]
     assert [step.fault.target for step in steps if isinstance(step, FaultStep)] == ["link front", "service store"]
 
 
@@ -129,6 +134,8 @@ API = "partner_api: {}"
         (API, "store: { misbehave: [ { do: reset, for: 1s } ] }", "no meaning for `reset`"),
         (API, "store: { misbehave: [ { do: reset, tool: x, method: ping } ] }", "goes with the method tools/call"),
         (API, "store: { misbehave: [ { do: http-status, status: 450 } ] }", "`status` is one of 401"),
+        (STEP, "membership: { user: anna, role: onwer }", "`onwer` is no role"),
+        (STEP, "membership: { user: anna, fails: CHAT_CONFLCT }", "Did you mean `CHAT_CONFLICT`?"),
         (API, "partner_api: { agents: { a: { team: x } } }", "no team is called `x`"),
         (API, "partner_api: { agents: { a: { script: x.yaml } } }", "there is no file `x.yaml`"),
         (
@@ -142,3 +149,42 @@ API = "partner_api: {}"
 def test_what_is_wrong_is_said(tmp_path: Path, old: str, new: str, sentence: str) -> None:
     told = wrong(tmp_path, old, new)
     assert any(sentence in error for error in told), told
+
+
+@pytest.mark.req("PRIV-022")
+@pytest.mark.parametrize(
+    ("members", "what"),
+    [
+        ("headers: { Authorization: 'Bearer abc' }", "the header `Authorization`"),
+        ("headers: { authorization: abc }", "the header `authorization`"),
+        ("headers: { X-Store-Context-Grant: abc }", "the header `X-Store-Context-Grant`"),
+        ("headers: { X-Other: 'bearer abc' }", "the header `X-Other`"),
+        ('body: \'{"grant": "tg1.abc"}\'', "`body`"),
+    ],
+)
+def test_a_secret_is_named_and_never_written(members: str, what: str, tmp_path: Path) -> None:
+    (error,) = wrong(tmp_path, STEP, f"call: {{ method: GET, path: /x, status: 401, {members} }}")
+    assert f"{what} holds a secret; name one by `key`" in error
+    assert "abc" not in error
+
+
+@pytest.mark.req("TM-054")
+@pytest.mark.parametrize("name", TIMINGS)
+def test_a_duration_has_bounds_and_is_never_exact(name: str, tmp_path: Path) -> None:
+    steps = f"{STEP}\n  - conversation: {{ conversation: c1, user: anna }}\n"
+    steps += "  - message: { run: r1, conversation: c1, text: x }\n"
+    for due in ("5", "{ count: 5 }"):
+        told = wrong(tmp_path, STEP, f"{steps}expect: [ {{ run.r1.{name}: {due} }} ]")
+        assert any("a mapping of min and max: a duration is never exact" in error for error in told), told
+    text = SHORT_PARTNER.replace(STEP, f"{steps}expect: [ {{ run.r1.{name}: {{ min: 1, max: 5 }} }} ]")
+    assert load(partner_project(tmp_path), "short", text).expect[0].due == {"min": 1, "max": 5}
+
+
+@pytest.mark.req("PA-028")
+def test_no_scenario_counts_on_invites_or_a_life_beyond_the_chat() -> None:
+    """Neither in its steps, for which there is no word, nor in what it promises."""
+    beyond = re.compile(r"invit|lifecycle|provision|AGNT2", re.IGNORECASE)
+    found = {str(file): beyond.findall(file.read_text("utf-8")) for file in PARTNER_FILES}
+    allowed = {str(FOLDER / "partner" / "wrong-keys.yaml"): ["provision"]}
+    assert {file: words for file, words in found.items() if words} == allowed
+    assert not [word for word in PartnerStepReader(Reading.__new__(Reading), (), ()).readers if beyond.search(word)]

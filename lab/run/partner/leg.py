@@ -15,15 +15,14 @@ from lab.partner.api_schema import api_schema
 from lab.partner.client.driver import PartnerDriver
 from lab.run.expectations import Held
 from lab.run.figures import figures_of
+from lab.run.partner.applicability import beyond
 from lab.run.partner.expectations import judge_partner_expectation
-from lab.run.partner.foreign import FIXTURE, workspace_of
+from lab.run.partner.foreign import FIXTURE, found_fixture, workspace_of
 from lab.run.partner.live import live_key_of
 from lab.run.partner.steps import PartnerSteps
 from lab.run.partner.world import Foreign, PartnerWorld, build_partner_world
 from lab.run.step_course import StepFailed
-from lab.scenario.model import FaultStep, Scenario
-from lab.scenario.partner_names import PARTNER_API
-from lab.scenario.read_partner_steps import NEEDS_CONTROLS
+from lab.scenario.model import Scenario
 from lab.tap.partner import PartnerTap
 
 DRIVER = "driver"
@@ -48,7 +47,7 @@ class PartnerLeg:
     async def run(self) -> None:
         """See `Leg.run`."""
         if self._foreign is not None:
-            self._check_applicable()
+            self._check_applicable(self._foreign)
         world = await build_partner_world(self._ctx, self._scenario, self._faults, foreign=self._foreign)
         try:
             driver = make_driver(self._ctx, world)
@@ -60,14 +59,12 @@ class PartnerLeg:
         finally:
             await world.end()
 
-    def _check_applicable(self) -> None:
-        """Raises `NotApplicable` for a scenario that needs what only the lab's own partner API can be made to do."""
-        scenario = self._scenario
-        if NEEDS_CONTROLS in scenario.requires:
-            raise NotApplicable(f"not applicable: the partner API is not the lab's own, and has no {NEEDS_CONTROLS}")
-        for step in scenario.steps:
-            if isinstance(step, FaultStep) and step.fault.service == PARTNER_API:
-                raise NotApplicable(f"not applicable: the partner API is not the lab's to {step.fault.kind}")
+    def _check_applicable(self, foreign: Foreign) -> None:
+        """Raises `NotApplicable` for a scenario that needs what only the lab's own parts can be made to do."""
+        running = found_fixture(foreign.workspace, self._ctx.wall_ms())
+        why = beyond(self._scenario, own_store=running is None or running.issuer is None)
+        if why is not None:
+            raise NotApplicable(f"not applicable to another partner API: {why}")
 
     async def _drive(self, world: PartnerWorld, driver: PartnerDriver) -> None:
         steps = PartnerSteps(self._ctx, self._scenario, world, driver)

@@ -123,7 +123,7 @@ def test_what_a_whole_turn_comes_to(tmp_path: Path) -> None:
         (
             f"{ASKED}  - poll: {{ run: r1, until: now }}\n",
             "run.r1.totalMs",
-            0,
+            {"max": 5},
             "the run was running when it was asked for last",
         ),
     ],

@@ -24,8 +24,19 @@ from lab.journal.writer import Journal
 from lab.partner.client.fixture_output import FIXTURE_OUTPUT, FixtureRefused
 from lab.partner.model.server import PartnerServer
 from lab.partner.model.settings import AgentSettings, FixtureSettings, McpCandidate, PartnerSettings
+from lab.report.page import page_text
+from lab.report.result import result_json
 from lab.run.partner.doubles import make_issuer, make_store
-from lab.run.partner.foreign import WORKSPACE_VARIABLE, await_fixture, found_fixture, serving_of, workspace_of
+from lab.run.partner.foreign import (
+    WORKSPACE_VARIABLE,
+    await_fixture,
+    found_fixture,
+    fresh_fixture,
+    left_instance,
+    serving_of,
+    store_url_of,
+    workspace_of,
+)
 from lab.run.partner.identity import draw_partner_identity
 from lab.run.partner.leg import foreign_of
 from lab.run.runner import RunOptions, RunResult, run_scenario
@@ -110,19 +121,25 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.mark.req("GR-021", "PRIV-007", "FX-029", "PA-029")
 @pytest.mark.parametrize("by_url", [False, True])
 async def test_a_fixture_that_runs_is_driven(by_url: bool, workspace: Path, tmp_path: Path) -> None:
     """With its keys, its agent and its team, through the lab's link."""
     async with mock_fixture(workspace) as api:
         result = await drive(load(PLAIN), tmp_path / "out", api.url if by_url else "fixture")
+        private = json.loads((workspace / FIXTURE_OUTPUT).read_text("utf-8"))
     assert result.verdict.outcome.exit_status is ExitStatus.HELD, told(result)
     declared = [entry.event for entry in result.entries if isinstance(entry.event, ParticipantDeclared)]
-    assert [event.how for event in declared if event.name == "partner_api"] == ["attach"]
-    journal = (result.folder / "journal.jsonl").read_text("utf-8")
-    for secret in ("chatKey", "provisioningKey", "grantIssuerKey"):
-        assert json.dumps(secret) not in journal
+    attached = [(event.how, event.facts["target"]) for event in declared if event.name == "partner_api"]
+    assert attached == [("attach", "fixture-mock")]
+    left = b"".join(path.read_bytes() for path in result.folder.rglob("*") if path.is_file())
+    assert b"fixture-mock" in left
+    left += page_text(result).encode() + json.dumps(result_json(result)).encode()
+    for name in ("chatKey", "provisioningKey", "staticCredential", "grantIssuerKey", "registerKey"):
+        assert private[name].encode() not in left, name
 
 
+@pytest.mark.req("GR-021")
 @pytest.mark.parametrize("links", ["", "links: {}\n"], ids=["linked", "bare"])
 async def test_store_mode_waits_for_the_fixture(links: str, workspace: Path, tmp_path: Path) -> None:
     """The lab writes the input file, says so, and drives what then starts; a second run finds it where it is."""
@@ -154,6 +171,44 @@ async def test_store_mode_waits_for_the_fixture(links: str, workspace: Path, tmp
         assert len(said) == 1
     finally:
         await api.close()
+
+
+@pytest.mark.req("FX-041")
+async def test_a_fixture_that_does_not_answer_is_not_ready(workspace: Path) -> None:
+    """Nor is the one whose file has expired, should that be written again."""
+    path = output(workspace, instanceId="i-1")
+    with pytest.raises(SutFault, match=r"no fixture wrote .* within 0\.3 s"):
+        await fresh_fixture(workspace, lambda: NOW_MS, None, 0.3)
+    server = await asyncio.start_server(lambda _reader, writer: writer.close(), "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        output(workspace, instanceId="i-1", apiOrigin=f"http://127.0.0.1:{port}")
+        before = left_instance(workspace)
+        assert before == "i-1"
+        with pytest.raises(SutFault):
+            await fresh_fixture(workspace, lambda: NOW_MS, before, 0.3)
+        output(workspace, instanceId="i-2", apiOrigin=f"http://127.0.0.1:{port}")
+        assert (await fresh_fixture(workspace, lambda: NOW_MS, before, 60)).instance_id == "i-2"
+    path.unlink()
+    assert left_instance(workspace) is None
+
+
+@pytest.mark.req("PA-033", "PA-034")
+@pytest.mark.parametrize("members", [{"apiOrigin": "https://api.example"}, {"environment": "production"}])
+async def test_a_live_one_is_skipped_before_anything_reaches_it(
+    members: dict[str, object], workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_PARTNER_LIVE", "")
+    soon = (datetime.now(UTC) + timedelta(minutes=20)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    issuer = {"grantIssuerUrl": "http://127.0.0.1:9/grants", "grantIssuerKey": "key-four"}
+    output(workspace, fixtureExpiresAt=soon, **issuer, **members)
+    done = lab("run", PLAIN, "--partner", "fixture", "--out", tmp_path / "out")
+    if "environment" in members:
+        assert (done.returncode, "driven only when that is allowed expressly" in done.stdout) == (2, True)
+    else:
+        assert done.returncode == 4, done.stdout + done.stderr
+        assert "https://api.example is a live partner API" in done.stdout
+        assert "✓" not in done.stdout
 
 
 async def test_nobody_starts_a_fixture(workspace: Path) -> None:
@@ -201,6 +256,7 @@ def test_what_is_found(workspace: Path) -> None:
 
 @pytest.mark.parametrize("text", [None, "{", "[]", "{}", '{"mcpTransportUrl": "http://x/", "staticCredential": "c"}'])
 def test_a_running_fixture_whose_store_nobody_knows(text: str | None, workspace: Path) -> None:
+    assert store_url_of(workspace) is None
     if text is not None:
         path = workspace / FIXTURE_INPUT
         path.parent.mkdir(parents=True)
@@ -208,8 +264,12 @@ def test_a_running_fixture_whose_store_nobody_knows(text: str | None, workspace:
         path.chmod(0o600)
     with pytest.raises(UsageError, match="takes a store of which this file says nothing"):
         serving_of(workspace)
+    if text is not None:
+        with pytest.raises(UsageError):
+            store_url_of(workspace)
 
 
+@pytest.mark.req("FX-021", "FX-031")
 def test_where_the_private_files_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """FX-031: here, or where the variable says; FX-021: which is absolute."""
     monkeypatch.chdir(tmp_path)
@@ -270,12 +330,13 @@ def test_a_file_that_must_not_be_used(
         assert key not in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("name", ["rotated-key", "killed-in-a-turn"])
+@pytest.mark.req("PRIV-009")
+@pytest.mark.parametrize("name", ["rotated-key", "killed-in-a-turn", "wrong-keys"])
 def test_what_only_the_labs_own_can_do_is_not_applicable(name: str, workspace: Path, tmp_path: Path) -> None:
     """PA-055: status 4, and the fixture is not even looked for."""
     done = lab("run", f"scenarios/partner/{name}.yaml", "--partner", "fixture", "--out", tmp_path / "out")
     assert done.returncode == 4, done.stdout + done.stderr
-    assert "not applicable: the partner API is not the lab's own" in done.stdout
+    assert "not applicable to another partner API: it has no controls of the lab" in done.stdout
     assert not (workspace / ".orca").exists()
 
 
@@ -283,7 +344,7 @@ async def test_a_crash_that_is_not_the_labs_to_order(workspace: Path, tmp_path: 
     scenario = load(ROOT / "scenarios" / "partner" / "killed-in-a-turn.yaml")
     result = await drive(replace(scenario, requires=()), tmp_path / "out", "fixture")
     assert result.verdict.outcome.exit_status is ExitStatus.UNKNOWN
-    assert "not applicable: the partner API is not the lab's to crash" in told(result)
+    assert "not applicable to another partner API: it is not the lab's to strike" in told(result)
     assert not [entry for entry in result.entries if isinstance(entry.event, StepEnded)]
 
 

@@ -15,6 +15,7 @@ def drawn(seed: int, secret: int) -> PartnerIdentity:
     return draw_partner_identity(RunContext(seed, clock, Journal(clock.now), secret_seed=secret), ("store", "talk"))
 
 
+@pytest.mark.req("GR-016")
 def test_ids_are_of_the_seed_and_keys_of_the_secret_one() -> None:
     """So that a run is repeated by its seed, and nobody who knows this guesses a key."""
     one, other = drawn(1, 10), drawn(1, 11)

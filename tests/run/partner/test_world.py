@@ -14,15 +14,18 @@ import pytest
 from lab.clock import Clock
 from lab.context import RunContext
 from lab.errors import EnvironmentFault, MisuseError, NotApplicable, UsageError
+from lab.grants.binding import GrantBinding
+from lab.grants.seal import Seal
 from lab.journal.events import LinkOpened, ParticipantDeclared
 from lab.journal.writer import Journal
 from lab.run.partner import world as module
+from lab.run.partner.identity import PartnerIdentity, draw_partner_identity
 from lab.run.partner.world import PartnerWorld, build_partner_world
 from lab.scenario.model import Scenario
 from lab.sim.run import run_virtual
 from lab.store.server import StoreServer
 from tests.run.made import scenario as chat_scenario
-from tests.run.partner.played import OPENED, written
+from tests.run.partner.played import ASKED, OPENED, events_of, passed, play, written
 
 LINKS = "links: { partner_api: {}, store: {}, issuer: {} }\n"
 
@@ -178,3 +181,33 @@ def test_no_link_moves() -> None:
     """The grammar has no such fault in this leg."""
     with pytest.raises(MisuseError):
         module._no_instance("store")
+
+
+@pytest.mark.req("PRIV-016")
+def test_links_keep_nothing_of_what_passes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No key, no grant and no body: of three links and their toxics the journal and the run's folder have numbers."""
+    drawn: list[PartnerIdentity] = []
+    grants: list[str] = []
+    seal = Seal.seal
+
+    def drawing(ctx: RunContext, names: tuple[str, ...]) -> PartnerIdentity:
+        drawn.append(draw_partner_identity(ctx, names))
+        return drawn[-1]
+
+    def sealing(self: Seal, binding: GrantBinding, nonce: bytes) -> str:
+        grants.append(seal(self, binding, nonce))
+        return grants[-1]
+
+    monkeypatch.setattr(module, "draw_partner_identity", drawing)
+    monkeypatch.setattr(Seal, "seal", sealing)
+    slow = "  - fault: {{ link: {}, toxic: latency, attributes: {{ latency: 20 }}, for: 60s }}\n"
+    faults = "".join(slow.format(link) for link in ("partner_api", "store", "issuer"))
+    result = passed(play(tmp_path, f"{faults}{ASKED}  - follow: {{ run: r1 }}\n", more=LINKS))
+    assert {event.link for event in events_of(result, LinkOpened)} == {"partner_api", "store", "issuer"}
+    left = b"".join(path.read_bytes() for path in result.folder.rglob("*") if path.is_file())
+    assert left
+    for name, secret in {**drawn[0].secrets(), **{f"grant {at}": grant for at, grant in enumerate(grants)}}.items():
+        assert secret.encode() not in left, name
+    assert grants
+    for word in (b"Bearer ", b"tg1.", b"X-Store-Context-Grant"):
+        assert word not in left

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from lab.errors import EnvironmentFault, SutFault
+from lab.errors import EnvironmentFault, NotApplicable, SutFault
 from lab.laws.law import Status
 from lab.report.junit import junit_text, write_junit
 from lab.run.notices import Notice
@@ -130,3 +130,12 @@ def test_a_place_that_cannot_be_written() -> None:
     """An error of the environment."""
     with pytest.raises(EnvironmentFault, match="No space left"):
         write_junit(Path("/dev/full"), [result(verdict(), Path())])
+
+
+def test_what_cannot_be_asked_of_a_program_is_skipped() -> None:
+    reached = verdict(stop=NotApplicable("not applicable: it has no such capability"))
+    assert reached.not_applicable
+    (suite,) = suites(reached)
+    assert [(child.tag, child.get("message")) for child in cases(suite)["run"]] == [
+        ("skipped", "not applicable: it has no such capability")
+    ]

@@ -187,6 +187,24 @@ def fault(target: str | None, kind: str | None, values: tuple[str, ...], lasts: 
 
 
 @cli.command()
+@click.argument("mode", type=click.Choice(["check", "test", "fixture-mock", "fixture"]))
+@click.option("--workspace", type=click.Path(path_type=Path, file_okay=False), help="The API's worktree, absolute.")
+@click.option(
+    "--api-port",
+    type=click.IntRange(1, 65529),
+    default=3000,
+    show_default=True,
+    help="The port that the workspace has reserved for its API; the fixture takes +5, its mock MCP +6.",
+)
+@click.option("--ca", type=click.Path(path_type=Path, dir_okay=False, exists=True), help="Authority of an HTTPS store.")
+def fixture(mode: str, workspace: Path | None, api_port: int, ca: Path | None) -> ExitStatus:
+    """Start a partner API's own fixture script, tell when it is ready, and stay until it ends."""
+    from lab.commands.fixture import start_script
+
+    return start_script(mode, workspace, api_port, ca)
+
+
+@cli.command()
 @click.argument("path", type=click.Path(path_type=Path), metavar="SCENARIO")
 @click.option("--runs", type=click.IntRange(1), default=200, show_default=True, help="How many fault plans to try.")
 @click.option("--minutes", type=click.FloatRange(0, min_open=True), help="Begin no further plan after so long.")

@@ -46,9 +46,18 @@ def lab(
 
 
 class Child:
-    """A command that goes on; its output is read line by line. Use it as a context: it is killed at the end."""
+    """A command that goes on; its output is read line by line. Use it as a context: it is killed at the end.
 
-    def __init__(self, arguments: Sequence[str | Path], cwd: Path = ROOT, env: Mapping[str, str] | None = None) -> None:
+    `before` acts in the child before it begins.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str | Path],
+        cwd: Path = ROOT,
+        env: Mapping[str, str] | None = None,
+        before: Callable[[], None] | None = None,
+    ) -> None:
         self.process = subprocess.Popen(
             [*LAB, *map(str, arguments)],
             cwd=cwd,
@@ -57,6 +66,7 @@ class Child:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=before,
         )
         self.lines: list[str] = []
         self._queue: queue.Queue[str | None] = queue.Queue()

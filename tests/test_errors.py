@@ -17,6 +17,7 @@ TREE = {
     "ContractError": ExitStatus.USAGE,
     "EnvironmentFault": ExitStatus.LAB_FAILED,
     "SutFault": ExitStatus.LAB_FAILED,
+    "StateFault": ExitStatus.LAB_FAILED,
     "MisuseError": ExitStatus.LAB_FAILED,
     "NotApplicable": ExitStatus.UNKNOWN,
     "RemoteError": ExitStatus.BROKEN,

@@ -16,7 +16,7 @@ KEY = "k3y"
         ([KEY], False),
         (["Bearer"], False),
         (["Bearer "], False),
-        ([f"bearer {KEY}"], False),
+        ([f"bearer {KEY}"], True),
         ([f"Basic {KEY}"], False),
         ([f"Bearer {KEY} "], False),
         ([f"Bearer {KEY}x"], False),

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lab.errors import EnvironmentFault
-from lab.private_files import read_private, replace_private
+from lab.private_files import MOST_BYTES, read_private, replace_private, write_private
 
 
 @pytest.mark.req("FX-032")
@@ -36,6 +36,29 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path) -> None:
             read_private(file)
 
 
+def test_a_file_is_read_within_a_bound(tmp_path: Path) -> None:
+    file = tmp_path / "facts.json"
+    replace_private(file, "text")
+    assert read_private(file, 4) == "text"
+    with pytest.raises(EnvironmentFault, match="longer than 3 bytes"):
+        read_private(file, 3)
+    file.write_bytes(b"x" * (MOST_BYTES + 1))
+    with pytest.raises(EnvironmentFault, match="longer than"):
+        read_private(file)
+
+
+def test_the_mode_is_that_of_what_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever puts another file in its place between a look and the reading gains nothing."""
+    open_one, private = tmp_path / "open.json", tmp_path / "private.json"
+    replace_private(private, "private")
+    open_one.write_text("open")
+    open_one.chmod(0o644)
+    private_stat = private.stat()
+    monkeypatch.setattr(Path, "stat", lambda _self: private_stat)
+    with pytest.raises(EnvironmentFault, match="0644"):
+        read_private(open_one)
+
+
 def test_what_is_no_text_or_not_there_is_named(tmp_path: Path) -> None:
     file = tmp_path / "facts.json"
     with pytest.raises(EnvironmentFault, match="cannot be read"):
@@ -43,3 +66,12 @@ def test_what_is_no_text_or_not_there_is_named(tmp_path: Path) -> None:
     file.write_bytes(b"\xff")
     with pytest.raises(EnvironmentFault, match="cannot be read"):
         read_private(file)
+
+
+def test_a_place_that_refuses_is_told_with_the_option_that_names_it(tmp_path: Path) -> None:
+    """Reports go below --out; several options name what is replaced, so that none of them stands there."""
+    (tmp_path / "file").mkdir()
+    with pytest.raises(EnvironmentFault, match=r"file could not be written: .* name another place with --out\.$"):
+        write_private(tmp_path / "file", "text")
+    with pytest.raises(EnvironmentFault, match=r"file could not be written: .* name another place\.$"):
+        replace_private(tmp_path / "file", "text")

@@ -15,9 +15,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from lab.agent2.beats import Beat, EmitLine, LineType, StreamName
-from lab.agent2.marks import MAX_BYTES, Spot, read_marks
 from lab.agent2.steps import MAX_BEATS, StepReader
-from lab.errors import Place, ScenarioError
+from lab.errors import Place
+from lab.yaml_marks import Spot, read_marks, read_script_text
 
 _WORDS = ("script", "about", "http", "ignore_cancel", "break_stream", "steps")
 
@@ -58,19 +58,7 @@ class Script:
 
 def load_script(path: Path) -> Script:
     """The script in the file `path`. Whatever is wrong with it raises `ScenarioError` with its place."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        message = f"The script cannot be read: {error.strerror}. Name a file such as fixtures/agent2/short-answer.yaml."
-        raise ScenarioError(Place(str(path), 1), "", message) from error
-    if len(raw) > MAX_BYTES:
-        raise ScenarioError(Place(str(path), 1), "", f"The file is too large: {MAX_BYTES} bytes are the most.")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ScenarioError(Place(str(path), line), "", "The file is not UTF-8 text.") from error
+    text = read_script_text(path, "fixtures/agent2/short-answer.yaml")
     return parse_script(text, str(path), _shown(path))
 
 

@@ -34,9 +34,9 @@ from lab.agent2.beats import (
     Payload,
     Scalar,
 )
-from lab.agent2.marks import Spot, nearest
 from lab.durations import parse_duration
 from lab.errors import Place
+from lab.yaml_marks import Spot, nearest
 
 MAX_BEATS = 10_000
 MAX_CHARS = 8 << 20

@@ -8,10 +8,11 @@ from difflib import get_close_matches
 
 import click
 
+from lab.contract.chosen import contract_folder
 from lab.contract.requirements import Requirement, default_requirements_folder, load_requirements
 from lab.errors import ExitStatus, UsageError
 from lab.laws import ALL_LAWS, Law
-from lab.protocol.contract import Contract, default_contract_folder
+from lab.protocol.contract import Contract
 from lab.protocol.errors import ERROR_CODES, CloseCodes
 
 Facts = Mapping[str, object]
@@ -69,7 +70,7 @@ def _requirement_facts(requirement: Requirement) -> Facts:
 
 
 def _code_facts(identifier: str) -> Facts | None:
-    closes = CloseCodes(Contract.load(default_contract_folder()).error_codes)
+    closes = CloseCodes(Contract.load(contract_folder()).error_codes)
     name = closes.name(int(identifier)) if identifier.isascii() and identifier.isdigit() else identifier
     code = ERROR_CODES.get(name or "")
     if code is None:

@@ -19,6 +19,10 @@ ALONE = ("cut", "reset", "heal")
 """Kinds of faults of a link that need nothing but their word."""
 SECONDS = 10.0
 _WHOLE = re.compile(r"-?[0-9]{1,15}", re.ASCII)
+_NUMBER = re.compile(r"-?[0-9]{1,15}\.[0-9]{1,15}", re.ASCII)
+_FLAGS = {"true": True, "false": False}
+_BESIDE = ("stream", "toxicity")
+"""What is said of a toxic itself, beside the attributes of its type."""
 
 
 def order(target: str | None, kind: str | None, values: Sequence[str], lasts: str | None, folder: Path) -> ExitStatus:
@@ -29,7 +33,8 @@ def order(target: str | None, kind: str | None, values: Sequence[str], lasts: st
         return ExitStatus.HELD
     done = _ask(control, "/faults", members_of(target, kind, values, lasts))
     for_how_long = f" for {done['seconds']:g} s" if done.get("seconds") else ""
-    click.echo(f"{done['target']}: {done['fault']}{for_how_long}")
+    which = " ".join((done["fault"], *done.get("toxics", ())))
+    click.echo(f"{done['target']}: {which}{for_how_long}")
     return ExitStatus.HELD
 
 
@@ -68,12 +73,22 @@ def _toxic(values: Sequence[str]) -> Mapping[str, Any]:
     if not values:
         raise UsageError("lab fault: due is the toxic's type and its attributes, such as `toxic latency latency=300`.")
     attributes: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
     for text in values[1:]:
         name, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"lab fault: seen `{text}`, due NAME=VALUE, such as latency=300.")
-        attributes[name] = int(value) if _WHOLE.fullmatch(value) else value
-    return {"toxic": values[0], **({"attributes": attributes} if attributes else {})}
+        (beside if name in _BESIDE else attributes)[name] = _value(value)
+    return {"toxic": values[0], **({"attributes": attributes} if attributes else {}), **beside}
+
+
+def _value(text: str) -> int | float | bool | str:
+    """A number or a flag as one; all else stays text, for the environment to judge."""
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    if _NUMBER.fullmatch(text):
+        return float(text)
+    return _FLAGS.get(text, text)
 
 
 def _ask(control: ControlFile, path: str, body: Mapping[str, Any] | None) -> Mapping[str, Any]:

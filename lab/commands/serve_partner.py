@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,8 +24,14 @@ NEEDED = ("LAB_ORGANIZATION_ID", "LAB_STORE_SERVER_ID", "LAB_STORE_URL", "LAB_ST
 @PORT
 @click.option("--issuer-port", type=click.IntRange(0, 65535), default=0, help="Port of the grant issuer.")
 @click.option("--answers", type=click.Choice(["json", "sse"]), default="json", show_default=True)
+@click.option(
+    "--tls",
+    "ca_file",
+    type=click.Path(path_type=Path, dir_okay=False, resolve_path=True),
+    help="Serve the store by HTTPS, and write what a client has to trust to this file.",
+)
 @JOURNAL
-def store(port: int, issuer_port: int, answers: str, journal: Path | None) -> ExitStatus:
+def store(port: int, issuer_port: int, answers: str, ca_file: Path | None, journal: Path | None) -> ExitStatus:
     """The store MCP double and the grant issuer, whose URLs and keys are printed. Grants are for tests only."""
 
     async def start(ctx: RunContext) -> Sequence[Part]:
@@ -37,7 +45,8 @@ def store(port: int, issuer_port: int, answers: str, journal: Path | None) -> Ex
         seal = Seal(identity.seal_key)
         core = make_issuer(ctx, identity, seal)
         issuer = IssuerServer(ctx, "issuer", core, port=issuer_port)
-        server = StoreServer(ctx, "store", make_store(ctx, identity, seal, core, answers), port=port)
+        tls = None if ca_file is None else _https(ctx, ca_file)
+        server = StoreServer(ctx, "store", make_store(ctx, identity, seal, core, answers), port=port, tls=tls)
         await issuer.start()
         try:
             await server.start()
@@ -57,6 +66,10 @@ def store(port: int, issuer_port: int, answers: str, journal: Path | None) -> Ex
                 "LAB_GRANT_REGISTER_KEY": identity.register_key,
             }
         )
+        if ca_file is not None:
+            trust = shlex.quote(str(ca_file))
+            click.echo(f"# for the process that calls it alone: NODE_EXTRA_CA_CERTS={trust} or SSL_CERT_FILE={trust}")
+            sys.stdout.flush()
         return [server, issuer]
 
     return serve_until_stopped(start, journal)
@@ -64,7 +77,7 @@ def store(port: int, issuer_port: int, answers: str, journal: Path | None) -> Ex
 
 @click.command()
 @PORT
-@click.option("--script", type=click.Path(path_type=Path, dir_okay=False), help="What its agent thinks.")
+@click.option("--script", type=click.Path(path_type=Path), help="What its agent thinks: a script, or a folder of them.")
 @click.option(
     "--state", type=click.Path(path_type=Path, dir_okay=False), help="Keep everything in this file over a restart."
 )
@@ -87,6 +100,19 @@ def partner(
     given = _given(os.environ)
 
     async def start(ctx: RunContext) -> Sequence[Part]:
+        from lab.partner.model.kept_state import keep_state
+
+        agent_id, draws = os.environ.get("LAB_AGENT_ID"), ctx.draws("agent", "agentId")
+        if state is None:
+            return [await serve(ctx, agent_id or draws.uuid())]
+        kept = keep_state(state, given["LAB_ORGANIZATION_ID"], agent_id, draws)
+        try:
+            return [await serve(ctx, kept.agent_id), kept]
+        except BaseException:
+            await kept.close()
+            raise
+
+    async def serve(ctx: RunContext, agent_id: str) -> Part:
         from lab.partner.model.server import PartnerServer
         from lab.partner.model.settings import (
             AgentSettings,
@@ -98,7 +124,6 @@ def partner(
         from lab.store.settings import CANONICAL_DESTINATION
 
         candidate = McpCandidate(given["LAB_STORE_SERVER_ID"], CANONICAL_DESTINATION)
-        agent_id = os.environ.get("LAB_AGENT_ID") or ctx.draws("agent", "agentId").uuid()
         fixture = None
         if output is not None:
             fixture = FixtureSettings(
@@ -135,9 +160,20 @@ def partner(
             }
         )
         sys.stdout.flush()
-        return [server]
+        return server
 
     return serve_until_stopped(start, journal)
+
+
+def _https(ctx: RunContext, ca_file: Path) -> ssl.SSLContext:
+    """A certificate of this start alone; what a client has to trust is written to `ca_file` (MCP-007)."""
+    from lab.private_files import replace_private
+    from lab.store.certificate import KEY_BYTES, SERIAL_BYTES, make_certificate
+
+    draws = ctx.secret_draws("store", "certificate")
+    made = make_certificate(draws.bytes(KEY_BYTES), draws.bytes(SERIAL_BYTES), ctx.wall_ms())
+    replace_private(ca_file, made.pem)
+    return made.server_context()
 
 
 def _given(variables: Mapping[str, str]) -> Mapping[str, str]:

@@ -7,8 +7,8 @@ import secrets
 import shlex
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import click
@@ -16,7 +16,7 @@ import click
 from lab.clock import Clock
 from lab.commands.real_loop import run_real
 from lab.context import RunContext
-from lab.errors import EnvironmentFault, ExitStatus
+from lab.errors import EnvironmentFault, ExitStatus, StateFault
 from lab.journal.events import (
     Agent2Job,
     Agent2Request,
@@ -29,6 +29,7 @@ from lab.journal.events import (
 )
 from lab.journal.partner_events import IssuerRequest, PartnerRequest, StoreRequest
 from lab.journal.writer import Entry, Journal
+from lab.partner.model.words import Code
 from lab.run.defects import catch_loop_errors
 from lab.run.ending import Part, close_all
 from lab.run.interrupts import SIGNALS
@@ -56,7 +57,13 @@ def serve_until_stopped(start: Start, journal: Path | None, *, on_asyncio: bool 
     return run_real(_until_stopped(start, journal), on_asyncio=on_asyncio)
 
 
-async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
+@contextmanager
+def life_of_a_server(path: Path | None) -> Iterator[tuple[RunContext, asyncio.Event]]:
+    """The context of what stays until a signal sets the event, with a journal at `path` that is closed in the end.
+
+    Inside the loop alone. A journal that cannot be written raises `EnvironmentFault`, as does a defect, at the end.
+    A state that cannot be kept any more sets the event too: runs that nobody can end would be followed for ever.
+    """
     loop = asyncio.get_running_loop()
     stopped = asyncio.Event()
     for number in SIGNALS:
@@ -68,20 +75,35 @@ async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
         raise EnvironmentFault(f"--journal {path}: {error.strerror}. Name a file that can be written.") from error
     # Nobody repeats a server's life by its seed, so its ids are nobody's to guess.
     ctx = RunContext(secrets.randbits(63), clock, journal, secret_seed=secrets.randbits(128))
-    journal.listen(tell)
     catch_loop_errors(ctx)
-    parts = await start(ctx)
-    ends = [asyncio.ensure_future(ended.wait()) for ended in (stopped, *_own_ends(parts))]
+
+    def end_without_state(entry: Entry) -> None:
+        if isinstance(entry.event, Defect) and isinstance(ctx.defects[-1], StateFault):
+            stopped.set()
+
+    journal.listen(end_without_state)
     try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        yield ctx, stopped
     finally:
-        for end in ends:
-            end.cancel()
-        for failure in await close_all(parts):
-            ctx.fail(failure)
         journal.close()
     if ctx.defects:
+        if isinstance(ctx.defects[0], EnvironmentFault):
+            raise ctx.defects[0]
         raise EnvironmentFault(f"a defect of the lab: {type(ctx.defects[0]).__name__}")
+
+
+async def _until_stopped(start: Start, path: Path | None) -> ExitStatus:
+    with life_of_a_server(path) as (ctx, stopped):
+        ctx.journal.listen(tell)
+        parts = await start(ctx)
+        ends = [asyncio.ensure_future(ended.wait()) for ended in (stopped, *_own_ends(parts))]
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for end in ends:
+                end.cancel()
+            for failure in await close_all(parts):
+                ctx.fail(failure)
     return ExitStatus.HELD
 
 
@@ -119,6 +141,8 @@ def _words(event: object) -> str:
             return f"job {event.job_id} {event.state}"
         case PartnerRequest() | StoreRequest() | IssuerRequest():
             return partner_words(event)
+        case Defect() if event.error == StateFault.__name__:
+            return "the state cannot be kept any more: ending"
         case Defect():
             return f"a defect of the lab: {event.error}"
         case _:
@@ -129,7 +153,10 @@ def partner_words(event: PartnerRequest | StoreRequest | IssuerRequest) -> str:
     """A request of the partner leg in a line."""
     match event:
         case PartnerRequest():
-            return f"{event.route} {event.status}{f' {event.code}' if event.code else ''}"
+            # A member's name, which the caller's fixed text does not tell (PRIV-021)
+            why = event.facts.get("why") if event.code == Code.CHAT_INVALID else None
+            code = f" {event.code}" if event.code else ""
+            return f"{event.route} {event.status}{code}{f': {why}' if why else ''}"
         case StoreRequest():
             what = event.tool or event.method or event.http
             return f"store {what} {event.status}{f' refused: {event.refused}' if event.refused else ''}"

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import os
-import secrets
+import shlex
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from lab.clock import Clock
 from lab.commands.loading import load
-from lab.commands.serving import tell
-from lab.context import RunContext
-from lab.errors import EnvironmentFault, ExitStatus, UsageError
-from lab.journal.writer import Journal
-from lab.run.defects import catch_loop_errors
-from lab.run.interrupts import SIGNALS
+from lab.commands.serving import life_of_a_server, tell
+from lab.errors import ExitStatus, UsageError
 from lab.scenario.model import Scenario
 from lab.up.environment import Environment, start_environment
 from lab.up.files import check_free
 from lab.up.tour import tour_text
 
 QUESTION = "What does product 9001 cost?"
+FOLDER = Path(".orca/logs")
+"""Where `lab fault` looks when it is not told another folder."""
 LONGEST_SECONDS = 86_400.0
 
 
@@ -46,36 +43,19 @@ def bring_up(path: Path, ttl: float, base_port: int, folder: Path, journal: Path
 
 
 async def _stay(scenario: Scenario, ttl: float, base_port: int, folder: Path, path: Path | None) -> ExitStatus:
-    loop = asyncio.get_running_loop()
-    stopped = asyncio.Event()
-    for number in SIGNALS:
-        loop.add_signal_handler(number, stopped.set)
-    clock = Clock(loop.time, time.time_ns() // 1_000_000)
-    try:
-        journal = Journal(clock.now, path, keep=False)
-    except OSError as error:
-        raise EnvironmentFault(f"--journal {path}: {error.strerror}. Name a file that can be written.") from error
-    ctx = RunContext(secrets.randbits(63), clock, journal, secret_seed=secrets.randbits(128))
-    catch_loop_errors(ctx)
-    try:
+    with life_of_a_server(path) as (ctx, stopped):
         environment = await start_environment(ctx, scenario, base_port, folder, ttl, os.getpid())
-    except BaseException:
-        journal.close()
-        raise
-    try:
-        _show(environment, scenario, ttl)
-        journal.listen(tell)
         try:
-            async with asyncio.timeout(ttl):
-                await stopped.wait()
-            click.echo("ended", err=True)
-        except TimeoutError:
-            click.echo(f"its time of {ttl:g} s is over; `lab up` starts a new one, with new keys", err=True)
-    finally:
-        await environment.close()
-        journal.close()
-    if ctx.defects:
-        raise EnvironmentFault(f"a defect of the lab: {type(ctx.defects[0]).__name__}")
+            _show(environment, scenario, ttl)
+            ctx.journal.listen(tell)
+            try:
+                async with asyncio.timeout(ttl):
+                    await stopped.wait()
+                click.echo("ended", err=True)
+            except TimeoutError:
+                click.echo(f"its time of {ttl:g} s is over; `lab up` starts a new one, with new keys", err=True)
+        finally:
+            await environment.close()
     return ExitStatus.HELD
 
 
@@ -86,7 +66,12 @@ def _show(environment: Environment, scenario: Scenario, ttl: float) -> None:
     for what, where in environment.endpoints.items():
         click.echo(f"  {what.ljust(width)}  {where}")
     click.echo("\nthe tour, for a second terminal in this folder:\n")
-    click.echo(tour_text(environment.shell, QUESTION))
+    has_store = environment.world.model.settings.agents[0].mcp is not None
+    click.echo(tour_text(environment.shell, QUESTION, has_store=has_store))
     links = " ".join(environment.world.links)
     click.echo(f"break and heal its links ({links}), for instance:")
-    click.echo("  lab fault partner_api cut --for 5s\n  lab fault store delay 800ms --for 1m\n  lab fault store heal\n")
+    folder = environment.folder
+    where = "" if folder == FOLDER else f" --folder {shlex.quote(str(folder))}"
+    for fault in ("partner_api cut --for 5s", "store delay 800ms --for 1m", "store heal"):
+        click.echo(f"  lab fault {fault}{where}")
+    click.echo()

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lab.contract.commands_diff import diff_command
+from lab.contract.commands_reference import reference_command
 from lab.contract.commands_trace import trace_command
+from lab.contract.commands_use import use_command
 from lab.contract.commands_verify import verify_command
 
 if TYPE_CHECKING:
@@ -19,7 +22,10 @@ def contract() -> None:
     """Check the contract folders and count what the tests show of the requirements."""
 
 
+contract.add_command(diff_command)
+contract.add_command(reference_command)
 contract.add_command(trace_command)
+contract.add_command(use_command)
 contract.add_command(verify_command)
 
 

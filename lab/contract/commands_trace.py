@@ -50,14 +50,14 @@ def trace_command(
     """
     from lab.commands.real_loop import run_real
     from lab.contract import trace_run
+    from lab.contract.chosen import contract_folder
     from lab.contract.trace_grades import exit_status
     from lab.contract.traces import Side
     from lab.errors import ContractError
-    from lab.protocol.contract import default_contract_folder
 
     target = _target(against, listen, as_role)
-    place = folder or default_contract_folder()
     try:
+        place = folder or contract_folder()
         traces = trace_run.chosen_traces(place, revision, name)
     except ContractError as error:
         click.echo(f"error: {error}", err=True)

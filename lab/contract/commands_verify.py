@@ -13,17 +13,17 @@ import click
 def verify_command(*, folder: Path | None, as_json: bool) -> None:
     """Run the vectors and traces of a contract folder, in each of its revisions, and lint it.
 
-    DIR is the project's contract unless another is named. Exit status: 0 all as due, 1 a surprise, 2 the folder cannot
+    DIR is the contract in use unless another is named. Exit status: 0 all as due, 1 a surprise, 2 the folder cannot
     be used; all its faults are then listed.
     """
     import json
 
+    from lab.contract.chosen import contract_folder
     from lab.contract.verify import verify
     from lab.errors import ContractError
-    from lab.protocol.contract import default_contract_folder
 
     try:
-        found = verify(folder or default_contract_folder())
+        found = verify(folder or contract_folder())
     except ContractError as error:
         click.echo(f"error: {error}", err=True)
         raise SystemExit(ContractError.exit_status) from error

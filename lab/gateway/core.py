@@ -13,6 +13,7 @@ from typing import Any
 from lab.gateway.jobs import CallRefused, Job, Order, refuse_unsupported
 from lab.gateway.news import ContentNews, JobNews, News, SessionNews, UndeliveredNews
 from lab.gateway.relay import ContentRelay
+from lab.protocol.capabilities import has_capabilities
 from lab.protocol.contract import Contract
 from lab.protocol.events import (
     BecameReady,
@@ -260,7 +261,7 @@ class GatewayCore:
         try:
             if isinstance(order, Order):
                 # CP-034: an agent that came back with less must not get what it cannot read.
-                refuse_unsupported(order, connection.announced)
+                self._gate(order, connection.announced)
             connection.outbox.enqueue(delivery.draft, now)
         except (CallRefused, RefusedDraft) as refused:
             self._undelivered(conn, delivery, refused.code)
@@ -338,11 +339,16 @@ class GatewayCore:
             raise CallRefused("AGENT_OFFLINE", "the agent has no session")
         if order.job_id in self.jobs:
             raise CallRefused("JOB_EXISTS", "a job of that id was assigned already")
-        refuse_unsupported(order, agent.announced)
+        self._gate(order, agent.announced)
         self._send(agent_id, Draft("job.assign", order.payload(), agent.workspace_id, tag=order), now)
         job = Job(order.job_id, order.kind, agent_id, order.conversation_id)
         self.jobs[order.job_id] = job
         return job
+
+    def _gate(self, order: Order, announced: tuple[str, ...]) -> None:
+        # CP-007: without capabilities nobody is asked for them; the schemas alone say what goes out.
+        if has_capabilities(self._contract.revision):
+            refuse_unsupported(order, announced)
 
     def cancel(self, job_id: str, reason: str, now: float) -> None:
         """Cancel a job. Raises `CallRefused`, JOB_UNKNOWN among others."""

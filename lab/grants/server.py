@@ -69,7 +69,7 @@ class IssuerServer:
 
     def _serving(self, route: Route) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def serve(request: web.Request) -> web.Response:
-            # What is too long is no JSON object either.
+            # What is too long or broken is no JSON object either.
             body = await read_within(request, MAX_BODY_BYTES) or b""
             answer = self._core.answer_untrusted(route, request.headers.getall("Authorization", []), body)
             self._ctx.journal.record(self._name, answer.event)

@@ -136,6 +136,8 @@ class PartnerAnswerText(Event):
     """What told it: run_status or poll."""
     segments: tuple[JsonObject, ...] = ()
     """Digests of the text between tool calls, in order, without empty ones: the text parts of history (HIS-011)."""
+    leaks: tuple[str, ...] = ()
+    """The names of the secrets in it, also of those that no event holds as a whole."""
 
 
 # The partner API model

@@ -6,7 +6,7 @@ from lab.journal.events import ConnectionLeft, SocketClosed, Undelivered
 from lab.laws.codes import fatal_error
 from lab.laws.law import Judgement, Law, Tally
 from lab.laws.outcome import ENDS
-from lab.laws.seen import LOCAL_AGENT, Connection, Job
+from lab.laws.seen import GATEWAY, LOCAL_AGENT, Connection, Job
 from lab.laws.view import JournalView
 
 LAW = "nothing-left-over"
@@ -107,7 +107,18 @@ def _judge_left(tally: Tally, view: JournalView) -> None:
 def _explained(view: JournalView, connection: Connection, t: float) -> bool:
     gone = connection.closed is not None and connection.closed.t <= t
     changed = view.agent_process_changed(view.agent_of(connection), 0.0, t)
-    return view.faulted or gone or changed or view.disturbed(0.0, t)
+    return view.faulted or gone or changed or view.disturbed(0.0, t) or _rightly_refused(view, connection, t)
+
+
+def _rightly_refused(view: JournalView, connection: Connection, t: float) -> bool:
+    """Whether the gateway had sent this agent what it had to refuse: that costs connections, and then the session."""
+    who = view.agent_of(connection)
+    return any(
+        seen.t <= t and not seen.form_clean
+        for other in view.connections.values()
+        if view.agent_of(other) == who
+        for seen in other.made(GATEWAY)
+    )
 
 
 LAWS = (

@@ -12,6 +12,7 @@ from lab.localagent.config import AgentConfig
 from lab.localagent.gateway_link import GatewayLink
 from lab.localagent.work import AgentWork
 from lab.protocol.agent_side import Registration
+from lab.protocol.capabilities import of_revision
 from lab.protocol.contract import Contract
 from lab.protocol.frames import Frame
 from lab.protocol.signing import SignatureMode
@@ -28,6 +29,7 @@ class LocalAgent:
     def __init__(self, ctx: RunContext, name: str, config: AgentConfig, contract: Contract) -> None:
         self._ctx = ctx
         self._config = config
+        self._revision = contract.revision
         self._closed = False
         self._link = GatewayLink(ctx, name, config, contract, self._registration, self._on_frame)
         self._work = AgentWork(ctx, config, _Uplink(self._link), name)
@@ -56,7 +58,8 @@ class LocalAgent:
     def _registration(self) -> Registration:
         return Registration(
             version=lab.__version__,
-            capabilities=self._work.capabilities(),
+            # CP-018: no more than its revision has.
+            capabilities=of_revision(self._work.capabilities(), self._revision),
             signature_mode=SignatureMode(self._config.signature_mode),
             workspaces=tuple((space.workspace_id, space.path_sha256) for space in self._config.workspaces),
             v1_port=V1_PORT,

@@ -29,6 +29,9 @@ SCHEMA_SUFFIX = ".schema.json"
 BODIES = ("job.stream", "chat.session", "file.list")
 """Content kinds whose decoded body has a schema of its own (CT-013)."""
 
+BODIES_SINCE = "2.3"
+"""A folder of an older revision need not have the schemas of bodies (CT-014, CT-054)."""
+
 # CT-009: an index without a revision is the first one
 FIRST_REVISION = "2.0"
 
@@ -121,10 +124,7 @@ class Contract:
         Raises ContractError, naming the file, for a folder that is missing, incomplete or inconsistent, and for a
         revision that the folder does not describe.
         """
-        index, schemas = _read_folder(folder)
-        own = _revision_of(index, folder)
-        if revision is not None and revision != own:
-            _take_back(folder, index, schemas, own, revision)
+        index, schemas = read_documents(folder, revision)
         types = _types(index, folder)
         kept = ("envelope", "defs", *types, *(f"{body}.body" for body in BODIES))
         for name in kept:
@@ -183,6 +183,15 @@ class Contract:
 def default_contract_folder() -> Path:
     """The contract beside the package `lab`, where a checkout or an editable install has it; it may be absent."""
     return Path(lab.__file__).resolve().parent.parent / "contract" / "la-protocol-v2"
+
+
+def read_documents(folder: Path, revision: str | None = None) -> tuple[Document, dict[str, Document]]:
+    """The index of the contract in `folder` and its schemas by name, as of `revision`; see `Contract.load`."""
+    index, schemas = _read_folder(folder)
+    own = _revision_of(index, folder)
+    if revision is not None and revision != own:
+        _take_back(folder, index, schemas, own, revision)
+    return index, schemas
 
 
 def _read_folder(folder: Path) -> tuple[Document, dict[str, Document]]:
@@ -292,7 +301,9 @@ def _take_back(folder: Path, index: Document, schemas: dict[str, Document], own:
                     return
             case _:
                 raise ContractError(f"{file}: each entry of `older` needs a revision and a list of edits")
-    raise ContractError(f"{file}: does not lead from revision {own} back to {revision}")
+    raise ContractError(
+        f"{file}: does not lead from revision {own} back to {revision}; name a `revision` that the contract has"
+    )
 
 
 def _edit(documents: Mapping[str, Document], edit: object, file: Path) -> None:

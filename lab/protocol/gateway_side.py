@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from lab.errors import MisuseError
+from lab.protocol.capabilities import has_capabilities, of_revision
 from lab.protocol.connection import Connection, Timer
 from lab.protocol.contract import Contract, Direction
 from lab.protocol.events import BecameReady, TurnedV1
@@ -110,6 +111,7 @@ class GatewayConnection(Connection):
         """What both sides can do (HS-032)."""
         self.announced: tuple[str, ...] = ()
         """What the agent announced; hello wins over register (HS-034)."""
+        self._told_any = False
         self._await_step(now)
         self._timers[Timer.LIVENESS] = now + contract.limits.session_ttl_seconds
 
@@ -176,8 +178,11 @@ class GatewayConnection(Connection):
 
     def _become_ready(self, hello: Mapping[str, Any], now: float) -> None:
         self.announced = tuple(hello.get("capabilities", self._register.get("capabilities", ())))
+        # CP-018: one that names no capability at all may be of a revision whose ready has no place for them.
+        self._told_any = bool(self.announced or self._register.get("capabilities"))
         # HS-031, HS-032: listed only for an agent that announced it.
-        self.capabilities = tuple(name for name in self._policy.capabilities if name in self.announced)
+        able = of_revision(self._policy.capabilities, self.contract.revision)
+        self.capabilities = tuple(name for name in able if name in self.announced)
         resume = self._register.get("resume")
         kept = self._sessions.resumable(resume, self.tenant_id, self.agent_id, now)
         had: list[Delivery] = []
@@ -218,7 +223,7 @@ class GatewayConnection(Connection):
             },
         }
         # HS-030: from revision 2.1 on.
-        if self.contract.revision != "2.0":
+        if self._told_any and has_capabilities(self.contract.revision):
             payload["capabilities"] = list(self.capabilities)
         self.write_control(Draft("ready", payload, self.workspace_id), now, ack=False)
 

@@ -13,6 +13,7 @@ from rich.text import Text
 from lab.journal.events import StepEnded, StepStarted
 from lab.journal.writer import Entry, Journal
 from lab.report.moments import Moment, Moments
+from lab.report.target import target_of_run
 from lab.report.words import HEADS, MEANINGS, details, figures_line, grouped, headline, laws_line, notice_line
 from lab.run.folder import latest
 from lab.run.runner import RunResult
@@ -100,7 +101,8 @@ class ConsoleReport:
         """The verdict, what broke, and where the files are."""
         self.pause()
         verdict = result.verdict
-        for line in (laws_line(verdict), figures_line(verdict.figures)):
+        target = target_of_run(result.entries)
+        for line in (*((target.line(),) if target else ()), laws_line(verdict), figures_line(verdict.figures)):
             self._print(Text(f"  {line}", style="dim"))
         groups = grouped(verdict.findings)
         moments = Moments(result.entries)

@@ -28,6 +28,7 @@ from lab.journal.events import (
 from lab.journal.writer import Entry
 from lab.report.event_words import LEGEND
 from lab.report.moments import Moments
+from lab.report.target import target_of_run
 from lab.report.words import HEADS, MEANINGS, details, figures_line, headline, laws_line, notice_line
 from lab.run.runner import RunResult
 from lab.run.verdict import Finding
@@ -81,6 +82,7 @@ def page_text(result: RunResult) -> str:
     verdict = result.verdict
     marked = frozenset(number for finding in verdict.findings for number in finding.entries)
     moments = Moments(result.entries)
+    target = target_of_run(result.entries)
     rows = _rows(result.entries, marked, moments)
     return environment.get_template("report.html.j2").render(
         result=result,
@@ -89,6 +91,7 @@ def page_text(result: RunResult) -> str:
         meaning=MEANINGS[verdict.outcome],
         laws_line=laws_line(verdict),
         figures_line=figures_line(verdict.figures),
+        target_line=target.line() if target else "",
         promises=_promises(verdict.findings, str(result.scenario.file), moments),
         notices=[notice_line(notice) for notice in verdict.notices],
         legend=LEGEND,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lab.report.target import target_of_run
 from lab.run.runner import RunResult
 from lab.run.verdict import Finding
 
@@ -11,6 +12,7 @@ from lab.run.verdict import Finding
 def result_json(result: RunResult) -> dict[str, Any]:
     """A run as JSON values. Wall times and process facts stand here and not in the journal."""
     verdict = result.verdict
+    target = target_of_run(result.entries)
     return {
         "scenario": result.scenario.name,
         "about": result.scenario.about,
@@ -42,6 +44,7 @@ def result_json(result: RunResult) -> dict[str, Any]:
         "expectations": [
             {"path": one.expectation.path, "held": one.held, "seen": one.seen, "due": one.due} for one in verdict.held
         ],
+        "target": target.to_json() if target else None,
         "figures": dict(verdict.figures.as_json()),
         "versions": dict(result.versions),
     }

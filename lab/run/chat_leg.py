@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 
 from lab.context import RunContext
+from lab.contract.chosen import contract_folder
 from lab.errors import LabError, SutFault
 from lab.faults.address import Address
 from lab.journal.events import ExpectationJudged, SessionChanged
-from lab.protocol.contract import default_contract_folder
 from lab.run.agents import SutChoice
 from lab.run.driver import Driver
 from lab.run.expectations import Held, judge_expectation
@@ -31,7 +31,7 @@ class ChatLeg:
     async def run(self) -> None:
         """See `Leg.run`."""
         scenario = self._scenario
-        world = await build_world(self._ctx, scenario, default_contract_folder(), self._choice, self._faults)
+        world = await build_world(self._ctx, scenario, contract_folder(), self._choice, self._faults)
         try:
             await self._drive(world)
         finally:

@@ -16,6 +16,7 @@ from pathlib import Path
 import lab
 from lab.clock import Clock
 from lab.context import RunContext
+from lab.contract.chosen import ContractInUse, contract_in_use
 from lab.errors import EnvironmentFault, LabError, MisuseError, UsageError
 from lab.faults.address import Address
 from lab.journal.events import JOURNAL_VERSION, RunEnded, RunStarted
@@ -84,10 +85,11 @@ async def run_scenario(
 ) -> RunResult:
     """Run a scenario on the running loop, whichever clock that has. `listen` gets the journal before anything is in it.
 
-    Raises `UsageError` and `EnvironmentFault` for what is wrong before it begins; later failures are in the verdict.
+    Raises `UsageError`, `ContractError` and `EnvironmentFault` for what is wrong before it begins; later failures are
+    in the verdict.
     """
     interrupts = Interrupts()
-    seed, began = options.seed, time.perf_counter()
+    seed, began, contract = options.seed, time.perf_counter(), contract_in_use()
     started = datetime.now(UTC)
     folder = make_run_folder(options.out, scenario.name, started.strftime("%Y%m%dT%H%M%SZ"), seed)
     write_private(folder / "scenario.yaml", options.resolved)
@@ -101,7 +103,7 @@ async def run_scenario(
     choice = SutChoice(options.local_agent, options.blanks, options.profiles, logs, options.show)
     run = _Run(ctx, scenario, choice, options)
     with noting_defects(ctx, logs / "lab.log"):
-        stop, interrupted = await run.carry_out(_run_started(scenario, seed, options.clock, clock), interrupts)
+        stop, interrupted = await run.carry_out(_run_started(scenario, options, clock, contract), interrupts)
     verdict = run.judge(stop, interrupted)
     journal.close()
     await asyncio.sleep(0)  # so that an interrupt that came while the laws were judged is known
@@ -116,7 +118,7 @@ async def run_scenario(
         clock.now(),
         time.perf_counter() - began,
         options.repeat_command,
-        _versions(),
+        _versions(contract),
         defects,
         interrupts.came,
     )
@@ -139,16 +141,24 @@ def _defects(ctx: RunContext, stop: BaseException | None) -> tuple[BaseException
     return tuple(own.values())
 
 
-def _run_started(scenario: Scenario, seed: int, kind: str, clock: Clock) -> RunStarted:
+def _run_started(scenario: Scenario, options: RunOptions, clock: Clock, contract: ContractInUse) -> RunStarted:
     revisions = ",".join(dict.fromkeys(gateway.revision for gateway in scenario.gateways.values()))
     return RunStarted(
-        JOURNAL_VERSION, scenario.name, scenario.about, seed, kind, clock.epoch_ms, lab.__version__, revisions
+        JOURNAL_VERSION,
+        scenario.name,
+        scenario.about,
+        options.seed,
+        options.clock,
+        clock.epoch_ms,
+        lab.__version__,
+        contract.label(revisions),
     )
 
 
-def _versions() -> dict[str, str]:
+def _versions(contract: ContractInUse) -> dict[str, str]:
     return {
         "lab": lab.__version__,
+        "contract": str(contract),
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
         "pid": str(os.getpid()),

@@ -10,17 +10,18 @@ from functools import singledispatchmethod
 
 from lab.context import RunContext
 from lab.errors import MisuseError, NotApplicable, SutFault
-from lab.faults.plan import FAULT_KINDS, Acts, Fault
+from lab.faults.plan import FAULT_KINDS, Acts
 from lab.gateway.jobs import CallRefused, Job
 from lab.gateway.junk import junk
 from lab.gateway.server import GatewayServer
-from lab.journal.events import FaultPlanned, SessionChanged
+from lab.journal.events import SessionChanged
 from lab.run.agents import REFERENCE
 from lab.run.conditions import Conditions, until
 from lab.run.driver import RETRIED_CODES, Driver, NotAssigned
 from lab.run.patience import PatientCaller
 from lab.run.step_course import StepFailed, take_step
 from lab.run.step_words import describe
+from lab.run.strike import plan_fault, strike
 from lab.run.whereabouts import gateway_of
 from lab.run.world import World
 from lab.scenario.model import (
@@ -319,26 +320,15 @@ class StepRunner:
     async def _(self, step: FaultStep) -> str:
         fault = step.fault
         self._conditions.mark()
-        kind = FAULT_KINDS[fault.kind]
-        self._plan(fault)
-        if kind.acts is Acts.SERVICE:
-            await self._world.services.strike(fault)
-            return ""
-        if kind.acts is Acts.PROCESS:
+        plan_fault(self._ctx, fault)
+        if FAULT_KINDS[fault.kind].acts is Acts.PROCESS:
             await self._world.processes.strike(fault)
             return ""
-        if fault.anchor is None:
-            self._world.faults.strike(fault)
-            await self._world.faults.settled(fault)
-            return ""
-        self._gateway_of(fault.anchor.sender).faults.watch.arm(fault)
-        return "armed"
-
-    def _plan(self, fault: Fault) -> None:
-        planned = FaultPlanned(
-            fault.id, fault.kind, fault.target, fault.line, FAULT_KINDS[fault.kind].excuses, fault.least
-        )
-        self._ctx.journal.record("faults", planned)
+        if fault.anchor is not None:
+            self._gateway_of(fault.anchor.sender).faults.watch.arm(fault)
+            return "armed"
+        await strike(fault, self._world.services, self._world.faults)
+        return ""
 
     def _gateway_of(self, sender: str) -> GatewayServer:
         """A gateway by its name, or the one that a local agent is at."""
@@ -350,7 +340,7 @@ class StepRunner:
     @_do.register
     async def _(self, step: InjectStep) -> str:
         self._conditions.mark()
-        self._plan(step.fault)
+        plan_fault(self._ctx, step.fault)
         gateway = self._gateway_of(step.to)
         message: str | bytes = step.text or ""
         if step.junk is not None:

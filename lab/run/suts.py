@@ -13,6 +13,7 @@ from lab.errors import MisuseError, UsageError
 from lab.journal.events import SutChanged
 from lab.localagent.agent import LocalAgent
 from lab.localagent.config import AgentConfig, Workspace
+from lab.protocol.capabilities import of_revision
 from lab.protocol.contract import Contract
 from lab.run.agent_log import AgentLog
 from lab.scenario.model import LocalAgentSpec
@@ -57,8 +58,8 @@ class Sut(Protocol):
     state: Path | None
     """The folder of what it keeps on disk, where the lab may look; None where nobody told."""
     facts: Mapping[str, object]
-    """What laws need to know of it: `window` (data frames without an ack at most), and what it has a handler for:
-    `handles` (types of data frames), `serves` (kinds of content)."""
+    """What laws need to know of it: `revision` of its contract, `window` (data frames without an ack at most), and what
+    it has a handler for: `handles` (types of data frames), `serves` (kinds of content)."""
 
     async def start(self) -> None:
         """Bring it up; whether it is ready is what the gateway double sees."""
@@ -106,12 +107,14 @@ class ReferenceSut:
             trusted_keys=around.trusted_keys,
             state_dir=around.home / "state",
             signature_mode=spec.signature_mode,
-            chat=around.chat,
+            # An agent from before chat does not serve it, whatever agent2 can.
+            chat=around.chat and bool(of_revision(("job.chat",), contract.revision)),
             clock_ahead=spec.clock,
             **_settings(spec),
         )
         chat = ("job.stream", "chat.session") if config.chat else ()
         self.facts: Mapping[str, object] = {
+            "revision": contract.revision,
             "window": config.max_in_flight,
             "handles": REFERENCE_HANDLES,
             "serves": ("file.list", *chat),

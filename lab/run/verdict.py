@@ -303,9 +303,8 @@ def _never_wrong(rule: MisbehaviourSpec, requests: Sequence[tuple[int, StoreRequ
     came = ", ".join(f"{name} {number} times" for name, number in asked.items()) or "nothing"
     which = rule.tool or rule.method or "request"
     due = f"{rule.do} at {f'{which} #{rule.nth}' if rule.nth else f'each {which}'}"
-    return Finding(
-        Outcome.UNKNOWN, "fault", f"the store had no occasion for {rule.do}", f"the store got: {came}", due, line=rule.line
-    )
+    sentence = f"the store had no occasion for {rule.do}"
+    return Finding(Outcome.UNKNOWN, "fault", sentence, f"the store got: {came}", due, line=rule.line)
 
 
 def _missed(after: Sequence[Entry], plan: Mapping[str, Fault], scenario: Scenario, planned: FaultPlanned) -> str:

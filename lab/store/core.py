@@ -119,6 +119,8 @@ class StoreCore:
             raise _not_allowed("POST, DELETE")
         if session.listened:
             raise refuse(409, Code.INVALID_REQUEST, "The session's stream is open already.", reason=Reason.SESSION)
+        # Here, and not where it is written: what comes in the meantime finds it taken.
+        session.listened = True
         return listening(session)
 
     def _post(self, request: HttpRequest, now_ms: int, seen: Seen) -> Delivery:
@@ -201,7 +203,7 @@ class StoreCore:
 def _message(request: HttpRequest) -> Call | Notice | Returned:
     """The message in a POST; raises `Refused` for what is none."""
     if request.body is None:
-        raise refuse(413, Code.INVALID_REQUEST, f"The body is too long: {MAX_BODY_BYTES} bytes are the most.")
+        raise refuse(413, Code.INVALID_REQUEST, f"The body is broken, or longer than {MAX_BODY_BYTES} bytes.")
     if (request.one("Content-Type") or "").partition(";")[0].strip().lower() != "application/json":
         raise refuse(415, Code.INVALID_REQUEST, "The Content-Type is application/json.")
     if not _accepts(request, "application/json") or not _accepts(request, "text/event-stream"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,8 @@ RpcId = str | int
 
 MAX_NAME = 128
 """Characters of a method's name or a tool's."""
+MAX_DEPTH = 100
+"""Objects and lists within each other; what is deeper could be read and not written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ def read_untrusted(raw: bytes) -> Call | Notice | Returned:
         value: object = _decode(raw.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise RpcFault(Code.PARSE, "The body is no JSON.") from error
+    if _too_deep(value):
+        raise RpcFault(Code.PARSE, f"The body is nested more than {MAX_DEPTH} deep.")
     if isinstance(value, list):
         raise RpcFault(Code.INVALID_REQUEST, "Batches are not served: send each message in a POST of its own.")
     if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
@@ -106,6 +110,19 @@ def encode(message: JsonObject) -> bytes:
 
 compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """A value as text, in one line."""
+
+
+def _too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [inner for one in level for inner in _inside(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inside(value: object) -> Iterable[object]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def _no_constant(name: str) -> object:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from aiohttp import web
 
@@ -30,7 +32,8 @@ class StoreServer:
     """One store double on a port of its own.
 
     `name` is who it is in the journal; port 0 takes any free one. `mounts` add the routes of others that share the
-    port, such as `IssuerServer.mount`. Call `start` once, then `close`, which may be repeated.
+    port, such as `IssuerServer.mount`; with `tls` it is reached by HTTPS (MCP-007). Call `start` once, then `close`,
+    which may be repeated.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class StoreServer:
         port: int = 0,
         *,
         mounts: Sequence[Mount] = (),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self._ctx = ctx
         self._name = name
@@ -49,6 +53,7 @@ class StoreServer:
         self._host = host
         self._port = port
         self._mounts = tuple(mounts)
+        self._tls = tls
         self._runner: web.AppRunner | None = None
         self._changed = asyncio.Event()
 
@@ -57,7 +62,8 @@ class StoreServer:
         """Scheme, host and port. Valid after `start`."""
         if self._runner is None or not self._runner.addresses:
             raise MisuseError("the store has no address before start() and after close()")
-        return f"http://{self._host}:{self._runner.addresses[0][1]}"
+        scheme = "http" if self._tls is None else "https"
+        return f"{scheme}://{self._host}:{self._runner.addresses[0][1]}"
 
     @property
     def url(self) -> str:
@@ -70,7 +76,7 @@ class StoreServer:
         app.router.add_route("*", PATH, self._serve)
         for mount in self._mounts:
             mount(app)
-        self._runner = await listen(app, self._host, self._port, self._name)
+        self._runner = await listen(app, self._host, self._port, self._name, self._tls)
         # A second start, after a close, is where callers know it to be.
         self._port = self._runner.addresses[0][1]
 
@@ -97,7 +103,11 @@ class StoreServer:
         handled = self._core.handle_untrusted(asked, self._ctx.wall_ms())
         self._ctx.journal.record(self._name, handled.event)
         self._tell_listeners()
-        return await self._deliver(request, handled.delivery)
+        try:
+            return await self._deliver(request, handled.delivery)
+        finally:
+            if handled.delivery.listening is not None:
+                handled.delivery.listening.listened = False
 
     async def _deliver(self, request: web.Request, delivery: Delivery) -> web.StreamResponse:
         if delivery.wait:
@@ -142,17 +152,17 @@ class StoreServer:
         session = delivery.listening
         if session is None:
             return
-        session.listened = True
-        try:
-            while not session.over:
-                changed = self._changed
-                try:
-                    async with asyncio.timeout(KEEP_ALIVE_SECONDS):
-                        await changed.wait()
-                except TimeoutError:
-                    await response.write(_KEEP_ALIVE)
-        finally:
-            session.listened = False
+        loop = asyncio.get_running_loop()
+        due = loop.time() + KEEP_ALIVE_SECONDS
+        while not session.over:
+            changed = self._changed
+            # Any request wakes a listener, and puts off no sign of life.
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await changed.wait()
+            if loop.time() >= due:
+                await response.write(_KEEP_ALIVE)
+                due = loop.time() + KEEP_ALIVE_SECONDS
 
     def _tell_listeners(self) -> None:
         """Let those that keep a stream open look whether its session has ended."""

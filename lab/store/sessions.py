@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 KEPT_SESSIONS = 1024
 KEPT_STREAMS = 64
 """Of a session; older ones, like older sessions, are forgotten."""
+KEPT_BYTES = 2 << 20
+"""Of a session's streams; the newest is kept, however long it is."""
 
 _EVENT_ID = re.compile(r"(\d{1,9})-(\d{1,9})")
 
@@ -22,13 +24,15 @@ class Session:
         self.listened = False
         self._streams: dict[int, tuple[bytes, ...]] = {}
         self._count = 0
+        self._bytes = 0
 
     def number(self, payloads: Sequence[bytes]) -> list[tuple[str, bytes]]:
         """Keep a stream of events; gives each with its id."""
         self._count += 1
         self._streams[self._count] = tuple(payloads)
-        while len(self._streams) > KEPT_STREAMS:
-            del self._streams[next(iter(self._streams))]
+        self._bytes += _size(payloads)
+        while len(self._streams) > KEPT_STREAMS or (self._bytes > KEPT_BYTES and len(self._streams) > 1):
+            self._bytes -= _size(self._streams.pop(next(iter(self._streams))))
         return [(f"{self._count}-{index}", payload) for index, payload in enumerate(payloads)]
 
     def after_untrusted(self, event_id: str) -> list[tuple[str, bytes]] | None:
@@ -41,6 +45,10 @@ class Session:
         if last >= len(payloads):
             return None
         return [(f"{stream}-{index}", payloads[index]) for index in range(last + 1, len(payloads))]
+
+
+def _size(payloads: Sequence[bytes]) -> int:
+    return sum(map(len, payloads))
 
 
 class Sessions:

@@ -139,6 +139,16 @@ class PartnerTap:
         misses += [f"status:{status}"] if due is None else _head(due, named)
         return (*misses, *(f"{LEAK}{name}" for name in dict.fromkeys(self._in_headers(named))))
 
+    def stream_facts(self, headers: Mapping[str, str]) -> Mapping[str, Any]:
+        """What a journal keeps of the head of a stream: its media type and its caching, content only as digests."""
+        named = _lower(headers)
+        facts = {}
+        if "content-type" in named:
+            facts["contentType"] = media_type(named["content-type"])
+        if (caching := named.get("cache-control")) is not None and _HEADER_VALUE.fullmatch(caching):
+            facts["cacheControl"] = caching
+        return self._clean(facts)
+
     def event(self, run_id: str, raw: bytes) -> EventVerdict:
         """Judge one event of a run's stream, given its lines joined by LF, without the empty one. Never raises."""
         fields = _fields(raw)
@@ -169,6 +179,10 @@ class PartnerTap:
             tuple(misses),
             leaks,
         )
+
+    def text(self, text: str) -> tuple[str, ...]:
+        """The names of what stands in the text that a run's events add up to: a secret may come in pieces."""
+        return self._secrets.names_in(text.encode("utf-8", "surrogatepass"))
 
     def rest(self, raw: bytes) -> tuple[str, ...]:
         """The names of what stands in the bytes behind the last whole event of a stream."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 from aiohttp import web
@@ -12,11 +11,11 @@ from aiohttp import web
 from lab.bearer import bears
 from lab.context import RunContext
 from lab.errors import MisuseError, UsageError
-from lab.faults.plan import FAULT_KINDS, Acts, Fault
+from lab.faults.plan import Fault
 from lab.http_shell import let_go_of_handlers, listen, read_within
-from lab.journal.events import FaultPlanned
 from lab.run.partner.world import PartnerWorld
-from lab.scenario.one_fault import read_fault_untrusted
+from lab.run.strike import plan_fault, strike
+from lab.scenario.one_fault import Participants, read_fault_untrusted
 
 MAX_BODY_BYTES = 16_384
 
@@ -25,11 +24,11 @@ class UpControl:
     """Serves `GET /` (what there is) and `POST /faults` (a fault in the words of a `fault:` step) on the loopback."""
 
     def __init__(
-        self, ctx: RunContext, world: PartnerWorld, scenario: Path, key: str, left: Callable[[], float]
+        self, ctx: RunContext, world: PartnerWorld, participants: Participants, key: str, left: Callable[[], float]
     ) -> None:
         self._ctx = ctx
         self._world = world
-        self._scenario = scenario
+        self._participants = participants
         self._key = key
         self._left = left
         self._count = 0
@@ -75,31 +74,21 @@ class UpControl:
         await self._carry_out(fault)
         if len(self._ctx.defects) > known:
             return _refused(500, str(self._ctx.defects[known]))
-        return web.json_response({"fault": fault.kind, "target": fault.target, "seconds": fault.seconds})
+        told: dict[str, Any] = {"fault": fault.kind, "target": fault.target, "seconds": fault.seconds}
+        if fault.toxics:
+            told["toxics"] = [toxic.type for toxic in fault.toxics]
+        return web.json_response(told)
 
     def _fault(self, raw: bytes) -> Fault:
-        """The fault that a body orders. Raises `UsageError`, also for a scenario that was changed or removed since."""
+        """The fault that a body orders. Raises `UsageError` for what is none."""
         try:
-            fault = read_fault_untrusted(self._scenario, _members(raw), f"up-{self._count + 1}")
+            return read_fault_untrusted(self._participants, _members(raw), f"up-{self._count + 1}")
         except RecursionError:
             raise UsageError("the body is nested too deep") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise UsageError(
-                f"{self._scenario} cannot be read any more, and says who takes part: put it back"
-            ) from error
-        if fault.link is not None and fault.link not in self._world.links:
-            there = ", ".join(self._world.links)
-            raise UsageError(f"{self._scenario} was changed since the start: no link {fault.link}; there are {there}")
-        return fault
 
     async def _carry_out(self, fault: Fault) -> None:
-        planned = FaultPlanned(fault.id, fault.kind, fault.target, fault.line, (), fault.least)
-        self._ctx.journal.record("faults", planned)
-        if FAULT_KINDS[fault.kind].acts is Acts.SERVICE:
-            await self._world.services.strike(fault)
-            return
-        self._world.faults.strike(fault)
-        await self._world.faults.settled(fault)
+        plan_fault(self._ctx, fault)
+        await strike(fault, self._world.services, self._world.faults)
 
     def _may(self, request: web.Request) -> bool:
         return bears(request.headers.getall("Authorization", []), self._key)

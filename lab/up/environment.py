@@ -10,10 +10,11 @@ from lab.context import RunContext
 from lab.run.ending import close_all
 from lab.run.partner.world import PartnerWorld, build_partner_world
 from lab.scenario.model import Scenario
+from lab.scenario.one_fault import read_participants
 from lab.scenario.partner_names import ISSUER, PARTNER_API, STORE
 from lab.store.server import PATH
 from lab.up.control import UpControl
-from lab.up.files import KEYS, ControlFile, remove, write_control
+from lab.up.files import KEYS, ControlFile, remove_control, write_control
 from lab.up.key_files import KeyFiles, api_url
 
 PORTS = {PARTNER_API: 5, STORE: 6, ISSUER: 7}
@@ -38,9 +39,9 @@ class Environment:
 
     async def close(self) -> None:
         """End everything, and remove the private files."""
-        self.keys.leave()
         try:
-            remove(self.folder)
+            self.keys.leave()
+            remove_control(self.folder)
         finally:
             errors = await close_all((self.control,))
             await self.world.end()
@@ -56,13 +57,15 @@ async def start_environment(
     `base_port` 0 lets the system choose. What cannot start raises `EnvironmentFault`, and nothing is left.
     """
     ports = {target: base_port + offset for target, offset in PORTS.items()} if base_port else {}
+    # Once: whoever writes on the file, or on its scripts, while the environment lives blocks no fault.
+    participants = read_participants(scenario)
     world = await build_partner_world(ctx, scenario, ports=ports)
     ends = ctx.now() + seconds
     key = ctx.secret_draws("up", "control").token()
-    control = UpControl(ctx, world, scenario.file, key, lambda: ends - ctx.now())
+    control = UpControl(ctx, world, participants, key, lambda: ends - ctx.now())
+    keys = KeyFiles(world, folder, ctx.wall_ms(), seconds)
     try:
         await control.start()
-        keys = KeyFiles(world, folder, ctx.wall_ms(), seconds)
         keys.write()
         # A control of the model can change a key at any time.
         ctx.journal.listen(keys.follow)
@@ -70,7 +73,8 @@ async def start_environment(
         return Environment(world, control, folder, keys, _endpoints(world, folder))
     except BaseException:
         try:
-            remove(folder)
+            keys.leave()
+            remove_control(folder)
         finally:
             await close_all((control,))
             await world.end()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from lab.journal.partner_events import PartnerRequest
 from lab.journal.writer import Entry
-from lab.partner.model.fixture_output import fixture_facts, write_fixture
+from lab.partner.model.fixture_output import fixture_facts, remove_fixture, write_fixture
 from lab.partner.model.settings import FixtureSettings
 from lab.partner.model.words import LAB_BASE
 from lab.run.partner.world import PartnerWorld
@@ -30,6 +31,7 @@ class KeyFiles:
         self._seconds = seconds
         self._ends_ms = begun_ms + round(seconds * 1000)
         self._left = False
+        self._written = ""
 
     @property
     def shell(self) -> Path:
@@ -41,6 +43,7 @@ class KeyFiles:
         world, fixture = self._world, self._fixture()
         model, origin = world.model, world.base[PARTNER_API]
         facts = fixture_facts(model.settings, fixture, model.keys, origin, model.instance_id, self._ends_ms)
+        self._written = model.instance_id
         write_fixture(fixture, facts)
         write_shell(self._folder, self._variables())
 
@@ -50,8 +53,11 @@ class KeyFiles:
             self.write()
 
     def leave(self) -> None:
-        """Write no more: what comes from now on must not bring back what is removed. Safe to call again."""
+        """Remove both, but not what another instance wrote (FX-046), and write no more. Safe to call again."""
         self._left = True
+        remove_fixture(self._fixture(), self._written)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            self.shell.unlink()
 
     def _fixture(self) -> FixtureSettings:
         issuer, identity = self._world.base[ISSUER], self._world.identity

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lab.agent2.beats import EmitFrame, End, FrameType, LineType, StreamName
-from lab.agent2.marks import MAX_BYTES
 from lab.agent2.script import BreakStream, load_script, parse_script
 from lab.errors import ScenarioError
+from lab.yaml_marks import MAX_BYTES
 from tests.agent2.written import NO_CHANGE, lines_of, script_of, text_of
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "agent2"

@@ -121,7 +121,7 @@ async def test_health_answers_without_a_token_and_tells_of_one(path: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "header", [None, "", TOKEN, "Bearer", "Bearer x", f"bearer {TOKEN}", f"Bearer {TOKEN}x", "Bearer é"]
+    "header", [None, "", TOKEN, "Bearer", "Bearer x", f"bearer {TOKEN}x", f"Bearer {TOKEN}x", "Bearer é"]
 )
 @pytest.mark.parametrize(
     ("method", "path"),

@@ -108,6 +108,12 @@ def test_what_makes_a_link_slow(words: list[str], folder: Path) -> None:
     assert time.monotonic() - began >= 0.2
 
 
+def test_the_answer_names_the_toxic(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["toxic", "bandwidth", "rate=1000", "stream=upstream", "toxicity=0.5", "--for", "1m"]
+    assert order(folder, "store", *words) == 0
+    assert capsys.readouterr().out == "link store: toxic bandwidth for 60 s\n"
+
+
 def test_a_weather(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert order(folder, "partner_api", "weather", "slow-mobile", "--for", "1m") == 0
     assert capsys.readouterr().out == "link partner_api: weather for 60 s\n"
@@ -143,6 +149,8 @@ def test_a_crash(name: str, address: str, folder: Path, capsys: pytest.CaptureFi
         (["store", "weather", "monsoon", "--for", "1s"], "monsoon"),
         (["store", "toxic", "sludge"], "sludge"),
         (["store", "toxic", "latency", "latency=x"], "latency"),
+        (["store", "toxic", "latency", "latency=1", "stream=sideways"], "stream"),
+        (["store", "toxic", "latency", "latency=1", "toxicity=2"], "toxicity"),
         (["store", "cut", "--for", "soon"], "soon"),
         (["store", "cut", "--for", "3h"], "3h"),
     ],
@@ -171,6 +179,20 @@ def test_what_the_environment_refuses(
         (
             ["store", "toxic", "t", "a=1", "b=-2", "c=x", "d="],
             {"link": "store", "toxic": "t", "attributes": {"a": 1, "b": -2, "c": "x", "d": ""}},
+        ),
+        (
+            ["store", "toxic", "t", "rate=0.5", "wild=true", "deep=-1.25", "stream=upstream", "toxicity=0.5"],
+            {
+                "link": "store",
+                "toxic": "t",
+                "attributes": {"rate": 0.5, "wild": True, "deep": -1.25},
+                "stream": "upstream",
+                "toxicity": 0.5,
+            },
+        ),
+        (
+            ["store", "toxic", "t", "a=1e5", "b=1.", "c=True"],
+            {"link": "store", "toxic": "t", "attributes": {"a": "1e5", "b": "1.", "c": "True"}},
         ),
         (
             ["store", "toxic", "t", "a=²", "b=--5", "c=" + "9" * 5000],

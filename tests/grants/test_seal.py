@@ -47,7 +47,6 @@ def test_a_grant_has_one_spelling(size: int) -> None:
     assert opened == [grant[-1]]
 
 
-@pytest.mark.req("GR-016")
 def test_the_key_of_another_start_opens_nothing() -> None:
     assert Seal(b"o" * 32).open(GRANT) is None
 

@@ -60,6 +60,19 @@ async def test_a_body_that_is_none_is_refused(body: bytes) -> None:
         assert response.status == 400
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_body_whose_compression_is_broken_is_refused_and_told(coding: str) -> None:
+    async with running() as (_, http, ctx):
+        for route in Route:
+            for bearing, status in (({}, 401), (bearer(route), 400)):
+                headers = {**bearing, "Content-Encoding": coding}
+                async with http.post(PATHS[route], data=b"no such stream", headers=headers) as response:
+                    assert response.status == status
+                event = ctx.journal.entries[-1].event
+                assert isinstance(event, IssuerRequest)
+                assert event.status == status
+
+
 async def test_only_posts_are_served() -> None:
     async with running() as (_, http, _), http.get(PATHS[Route.GRANTS]) as response:
         assert response.status == 405

@@ -88,6 +88,14 @@ def test_a_frame_that_was_never_acked(fault: bool, status: Status) -> None:
     assert t.status(LAW) is status
 
 
+def test_a_frame_that_its_agent_had_to_refuse_is_rightly_never_acked() -> None:
+    t = run()
+    t.cp("job.cancel", seq=2, facts={"schema": {"keyword": "type", "path": "payload"}})
+    t.add(Undelivered("c1", 2, "job.cancel", "agent_offline"))
+    over(t)
+    assert t.status(LAW) is Status.HELD
+
+
 @pytest.mark.parametrize("end", ["failed", "interrupted", "lab-failed"])
 def test_a_run_that_stopped_early(end: str) -> None:
     t = run()

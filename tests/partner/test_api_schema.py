@@ -1,5 +1,6 @@
 import copy
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
 from lab.contract.requirements import default_requirements_folder, load_requirements
 from lab.errors import ContractError
+from lab.partner import client
 from lab.partner.api_schema import ApiSchema, api_schema, default_document_path
 from tests.partner.samples import ACTOR, COST, FILE, ITEM, NOW, PUT, RUN, USAGE
 
@@ -249,6 +251,17 @@ def test_a_document_that_cannot_be_used_is_named(tmp_path: Path, text: str | Non
     with pytest.raises(ContractError, match=words) as raised:
         api_schema(path)
     assert str(path) in str(raised.value)
+
+
+@pytest.mark.req("US-007")
+def test_nothing_of_credits_and_charges_is_sent_or_read(schema: ApiSchema) -> None:
+    words = re.compile(r"credits?(?![a-z])|charge|invoice|billing", re.IGNORECASE)
+    named = {name for _, node in members(schema) for name in node.get("properties", {})}
+    assert "costUsd" in named
+    assert [name for name in named if words.search(name)] == []
+    strings = re.compile(r"[\"']([A-Za-z]+)[\"']")
+    for file in (Path(client.__file__).parent).glob("*.py"):
+        assert [one for one in strings.findall(file.read_text("utf-8")) if words.search(one)] == [], file.name
 
 
 def test_a_component_that_is_not_there_is_named(schema: ApiSchema) -> None:

@@ -138,9 +138,38 @@ def test_capabilities_are_what_both_can_and_hello_wins(
 def test_capabilities_stand_in_ready_from_2_1_on(revision: str, has: bool) -> None:
     older = Contract.load(default_contract_folder(), revision)
     gateway = new_gateway(contract=older)
-    for message in (register(payload={"capabilities": []}), hello()):
+    for message in (register(payload={"capabilities": ["job.assign"]}), hello()):
         gateway.receive_untrusted(message, 0)
     assert ("capabilities" in written(gateway)[-1]["payload"]) is has
+
+
+@pytest.mark.req("CP-018")
+@pytest.mark.parametrize("in_hello", [{}, {"capabilities": []}])
+def test_ready_lists_nothing_for_who_announced_nothing(in_hello: dict[str, list[str]]) -> None:
+    """An agent of 2.0 has no place for a list, not even for an empty one."""
+    gateway = new_gateway()
+    gateway.receive_untrusted(register(payload={"capabilities": []}), 0)
+    gateway.receive_untrusted(hello(payload=in_hello), 0)
+    ready = written(gateway)[-1]
+    assert "capabilities" not in ready["payload"]
+    assert Contract.load(default_contract_folder(), "2.0").check_frame("ready", ready) is None
+
+
+@pytest.mark.req("HS-032")
+@pytest.mark.parametrize(
+    ("revision", "listed"),
+    [
+        ("2.1", ["job.assign", "job.options"]),
+        ("2.2", ["job.assign", "job.options"]),
+        ("2.3", ["job.assign", "job.options", "job.chat", "job.inline.16k"]),
+    ],
+)
+def test_a_gateway_lists_no_capability_of_a_later_revision(revision: str, listed: list[str]) -> None:
+    gateway = new_gateway(contract=Contract.load(default_contract_folder(), revision))
+    names = ["job.assign", "job.options", "job.chat", "job.inline.16k"]
+    gateway.receive_untrusted(register(payload={"capabilities": names}), 0)
+    gateway.receive_untrusted(hello(), 0)
+    assert written(gateway)[-1]["payload"]["capabilities"] == listed
 
 
 @pytest.mark.req("HS-022", "WS-023")

@@ -41,7 +41,7 @@ async def test_the_static_credential_alone_gets_no_data() -> None:
 
 @pytest.mark.req("MCP-015")
 @pytest.mark.parametrize(
-    "header", [None, "", STATIC, f"bearer {STATIC}", f"Bearer {STATIC}x", "Bearer x", f"Basic {STATIC}"]
+    "header", [None, "", STATIC, f"bearer {STATIC}x", f"Bearer {STATIC}x", "Bearer x", f"Basic {STATIC}"]
 )
 async def test_every_method_needs_the_static_credential(header: str | None) -> None:
     async with running() as bench:

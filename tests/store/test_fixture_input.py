@@ -99,7 +99,7 @@ def test_any_other_url_is_refused(tmp_path: Path, url: str) -> None:
     assert not (tmp_path / FIXTURE_INPUT).exists()
 
 
-@pytest.mark.req("FX-014", "MCP-006")
+@pytest.mark.req("FX-014", "FX-038", "MCP-006")
 def test_a_port_that_nobody_registered_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="port 3006, which is not registered; registered are 3005"):
         write(tmp_path, ports=(3005,))

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from lab.store.headers import Code
-from lab.store.rpc import Call, Notice, Returned, RpcFault, encode, read_untrusted
+from lab.store.rpc import MAX_DEPTH, Call, Notice, Returned, RpcFault, encode, read_untrusted
 
 
 def test_three_kinds_of_message() -> None:
@@ -36,3 +37,16 @@ def test_half_a_pair_of_surrogates_stays_what_it_was() -> None:
     assert json.loads(raw.decode("utf-8")) == message
     assert "é".encode() in raw
     assert b"\n" not in raw
+
+
+@pytest.mark.parametrize(("opened", "closed"), [("[", "]"), ('{"a":', "}")])
+def test_a_message_is_nested_so_deep_and_no_deeper(opened: str, closed: str) -> None:
+    def read(depth: int) -> Any:
+        value = opened * depth + "1" + closed * depth
+        return read_untrusted(f'{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"x":{value}}}}}'.encode())
+
+    # The message and its params are two.
+    assert isinstance(read(MAX_DEPTH - 3), Call)
+    with pytest.raises(RpcFault, match="deep") as caught:
+        read(MAX_DEPTH - 2)
+    assert caught.value.code is Code.PARSE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from io import BytesIO
 from typing import Any
@@ -11,12 +12,13 @@ import aiohttp
 import pytest
 
 from lab.errors import EnvironmentFault, MisuseError
+from lab.http_shell import BODY_SECONDS
 from lab.journal.partner_events import IssuerRequest, fingerprint
 from lab.store.catalogue import FIXED_PRODUCT
 from lab.store.conformance_tools import conformance_tools
 from lab.store.core import MAX_BODY_BYTES, StoreCore
 from lab.store.headers import Era
-from lab.store.server import StoreServer
+from lab.store.server import KEEP_ALIVE_SECONDS, StoreServer
 from lab.store.settings import Form, StoreSettings
 from lab.store.tools import ToolSet
 from tests.run.made import context
@@ -29,6 +31,7 @@ from tests.store.bench import (
     VERSION_2025,
     VERSION_2026,
     running,
+    virtually,
 )
 
 SSE = StoreSettings(answers=Form.SSE)
@@ -125,6 +128,49 @@ async def test_a_sessions_own_stream_ends_with_it() -> None:
             assert (await bench.send(None, session, "GET")).status == 409, "there is one"
             assert bench.server.lose_sessions() == 1
             assert await response.read() == b""
+
+
+def test_of_two_that_open_a_sessions_stream_at_once_one_gets_it() -> None:
+    async def main() -> list[int]:
+        async with running(StoreSettings(own_streams=True)) as bench:
+            headers = {**bench.credential, **await bench.session(), "Accept": "text/event-stream"}
+            again = asyncio.Barrier(2)
+
+            async def opened() -> int:
+                await again.wait()
+                async with bench.http.get(bench.server.url, headers=headers) as response:
+                    await again.wait()
+                    return response.status
+
+            statuses = sorted(await asyncio.gather(opened(), opened()))
+            # The one that was torn leaves its place to the next.
+            async with bench.http.get(bench.server.url, headers=headers) as response:
+                return [*statuses, response.status]
+
+    assert virtually(main) == [200, 409, 200]
+
+
+def test_a_busy_store_sends_its_signs_of_life_all_the_same() -> None:
+    async def main() -> float:
+        async with running(StoreSettings(own_streams=True)) as bench:
+            loop = asyncio.get_running_loop()
+            session = await bench.session()
+            headers = {**bench.credential, **session, "Accept": "text/event-stream"}
+
+            async def keep_busy() -> None:
+                while True:
+                    await asyncio.sleep(KEEP_ALIVE_SECONDS / 2)
+                    await bench.send(bench.call("ping"), session)
+
+            async with bench.http.get(bench.server.url, headers=headers) as response:
+                start = loop.time()
+                busy = asyncio.create_task(keep_busy())
+                for _ in range(3):
+                    assert await response.content.readuntil(b"\n\n") == b": keep-alive\n\n"
+                busy.cancel()
+                return loop.time() - start
+
+    assert virtually(main) == pytest.approx(3 * KEEP_ALIVE_SECONDS, abs=1)
 
 
 async def test_a_stream_must_be_accepted() -> None:
@@ -297,6 +343,44 @@ async def test_a_body_that_is_too_long_is_refused() -> None:
         async with bench.http.post(bench.server.url, data=data, headers=headers) as response:
             assert response.status == 413
         assert bench.last.status == 413
+
+
+@pytest.mark.parametrize("depth", [200, 976, 977, 990, 5000])
+async def test_a_call_nested_too_deep_is_refused_and_told(depth: int) -> None:
+    async with running() as bench:
+        headers = await bench.session() | await bench.granted()
+        value = "[" * depth + "]" * depth
+        call = f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"x","arguments":{{"a":{value}}}}}}}'
+        answer = await bench.send(call.encode(), headers)
+        assert (answer.status, answer.json["error"]["code"]) == (400, -32700)
+        assert (bench.last.status, bench.last.refused) == (400, "shape")
+
+
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_body_whose_compression_is_broken_is_refused_and_told(coding: str) -> None:
+    async with running() as bench:
+        for credential, status in (({}, 401), (bench.credential, 413)):
+            headers = {**credential, **JSON, "Content-Encoding": coding}
+            async with bench.http.post(bench.server.url, data=b"no such stream", headers=headers) as response:
+                assert response.status == status
+            assert bench.last.status == status
+
+
+def test_a_body_that_does_not_end_is_waited_for_so_long_and_no_longer() -> None:
+    async def main() -> bool:
+        async with running() as bench:
+            loop = asyncio.get_running_loop()
+            start = loop.time()
+
+            async def endless() -> AsyncIterator[bytes]:
+                yield b"{"
+                await loop.create_future()
+
+            async with bench.http.post(bench.server.url, data=endless(), headers=bench.credential | JSON) as response:
+                assert response.status == 413
+            return BODY_SECONDS <= loop.time() - start < BODY_SECONDS + 1
+
+    assert virtually(main)
 
 
 @pytest.mark.req("MCP-024")

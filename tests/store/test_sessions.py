@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from lab.store.sessions import KEPT_SESSIONS, KEPT_STREAMS, Sessions
+from lab.store.sessions import KEPT_BYTES, KEPT_SESSIONS, KEPT_STREAMS, Sessions
 
 
 def sessions() -> Sessions:
@@ -46,3 +46,16 @@ def test_the_oldest_of_too_many_streams_is_forgotten() -> None:
     for _ in range(KEPT_STREAMS):
         last = session.number([b"b"])[0][0]
     assert (session.after_untrusted(first), session.after_untrusted(last)) == (None, [])
+
+
+def test_streams_of_too_many_bytes_are_forgotten_from_the_oldest() -> None:
+    session = sessions().open("v")
+    half = b"x" * (KEPT_BYTES // 2)
+    first, second = (session.number([b"", half])[0][0] for _ in range(2))
+    assert session.after_untrusted(first)
+    third = session.number([b"", b"x"])[0][0]
+    assert [bool(session.after_untrusted(one)) for one in (first, second, third)] == [False, True, True]
+    huge = session.number([b"", half * 3])[0][0]
+    assert [bool(session.after_untrusted(one)) for one in (second, third, huge)] == [False, False, True]
+    last = session.number([b"", b"x"])[0][0]
+    assert [bool(session.after_untrusted(one)) for one in (huge, last)] == [False, True]

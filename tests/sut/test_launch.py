@@ -114,7 +114,7 @@ def test_a_bare_command_gets_the_labs_names() -> None:
 @pytest.mark.req("LA-046")
 def test_the_shipped_profiles_resolve() -> None:
     reference = resolve(find_profile("lab-reference", SHIPPED), VALUES, HOME, {}, CALLER)
-    assert reference.command == (VALUES.python, "-m", "lab", "serve", "local-agent")
+    assert reference.command == (VALUES.python, "-m", "lab", "serve", "local-agent", "--contract", "/contract")
     profile = find_profile("deepdebug-local-agent", SHIPPED)
     blanks = {name: name.upper() for name in profile.blanks}
     node = resolve(profile, VALUES, HOME, {**blanks, "checkout": "/checkout"}, CALLER)

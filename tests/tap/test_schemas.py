@@ -67,3 +67,16 @@ def test_a_reference_to_nothing(folder: Path) -> None:
 @pytest.mark.parametrize("value", [{"a": "\ud800"}, 10**400, {"seq": float("inf")}, None, []])
 def test_judging_never_raises(value: object) -> None:
     assert Schemas(CONTRACT, "2.3").judge("heartbeat", value) != "ok"
+
+
+@pytest.mark.req("CT-009")
+@pytest.mark.parametrize("own", ["2.0", "2.3"])
+def test_a_folder_without_steps_has_its_own_revision_alone(folder: Path, own: str) -> None:
+    (folder / "revisions.json").unlink()
+    index = json.loads((folder / "index.json").read_text())
+    if own == "2.0":
+        del index["revision"]
+    (folder / "index.json").write_text(json.dumps(index))
+    assert Schemas(folder, own).types
+    with pytest.raises(ContractError, match=f"no revision 2.2; it has {own}"):
+        Schemas(folder, "2.2")

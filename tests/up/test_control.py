@@ -13,12 +13,14 @@ import aiohttp
 import pytest
 
 from lab.clock import Clock
+from lab.commands.loading import load
 from lab.context import RunContext
 from lab.errors import EnvironmentFault, MisuseError
 from lab.faults.link import Link
 from lab.journal.events import Event, FaultEnded, FaultFired, FaultPlanned, LinkChanged
 from lab.journal.writer import Journal
 from lab.run.partner.world import PartnerWorld, build_partner_world
+from lab.scenario.one_fault import read_participants
 from lab.up.control import MAX_BODY_BYTES, UpControl
 from tests.command_line import ROOT
 from tests.run.partner.played import OPENED, written
@@ -74,7 +76,7 @@ async def served(folder: Path, asked: Path = ONBOARDING) -> AsyncIterator[Served
     ctx = RunContext(3, clock, Journal(clock.now))
     scenario = written(folder, OPENED, "{ keeps_state: true }")
     world = await build_partner_world(ctx, scenario)
-    control = UpControl(ctx, world, asked, KEY, lambda: 59.6)
+    control = UpControl(ctx, world, read_participants(load(asked)), KEY, lambda: 59.6)
     await control.start()
     try:
         yield Served(ctx, world, control)
@@ -195,29 +197,28 @@ async def test_what_is_no_fault(body: Any, told: str, tmp_path: Path) -> None:
         assert one.ctx.defects == []
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [
-        (None, "cannot be read any more"),
-        (b"\xff", "cannot be read any more"),
-        (b"a: [1", "not valid YAML"),
-        (
-            b"{ scenario: s, about: S, store: {}, links: { shop: { to: store } } }",
-            "no link shop; there are",
-        ),
-    ],
-    ids=["removed", "no-text", "no-yaml", "other-links"],
-)
-async def test_a_scenario_that_was_changed_since(text: bytes | None, told: str, tmp_path: Path) -> None:
-    """Whoever writes on it meanwhile is told so, and nothing happens."""
-    scenario = tmp_path / "while-it-lives.yaml"
-    if text is not None:
-        scenario.write_bytes(text)
+@pytest.mark.parametrize("change", ["removed", "no-text", "no-yaml", "other-links", "script-gone"])
+async def test_a_scenario_that_was_changed_since_breaks_no_order(change: str, tmp_path: Path) -> None:
+    """Who takes part is known from the start."""
+    scenario, script = tmp_path / "while-it-lives.yaml", tmp_path / "fixtures" / "script.yaml"
+    script.parent.mkdir()
+    script.write_bytes((ROOT / "fixtures" / "partner" / "product-9001.yaml").read_bytes())
+    scenario.write_text(
+        "scenario: while-it-lives\nabout: S\npartner_api: { agents: { store: { script: fixtures/script.yaml } } }\n"
+        "steps: [ { membership: { user: anna } } ]\n"
+    )
     async with served(tmp_path, scenario) as one:
-        status, answer = await one.ask({"link": "shop", "cut": True})
-        assert status == 400
-        assert told in answer["error"]
-        assert (one.events(FaultPlanned), one.ctx.defects) == ([], [])
+        if change == "removed":
+            scenario.unlink()
+        elif change == "script-gone":
+            script.rename(tmp_path / "renamed.yaml")
+        else:
+            links = b"{ scenario: s, about: S, store: {}, links: { shop: { to: store } } }"
+            scenario.write_bytes({"no-text": b"\xff", "no-yaml": b"a: [1", "other-links": links}[change])
+        assert (await one.ask({"link": "store", "cut": True}))[0] == 200
+        assert not await one.reaches("store")
+        assert (await one.ask({"link": "shop", "cut": True}))[0] == 400
+        assert len(one.events(FaultPlanned)) == 1
 
 
 async def test_it_has_an_address_while_it_is_served(tmp_path: Path) -> None:

@@ -112,6 +112,16 @@ async def test_a_folder_that_cannot_be(tmp_path: Path, temporary: Path) -> None:
     assert left_in(temporary) == []
 
 
+@pytest.mark.req("FX-046")
+@pytest.mark.parametrize("text", ['{"instanceId": "another"}', "{}", "no JSON"])
+async def test_a_fixture_that_another_instance_wrote_stays(text: str, tmp_path: Path) -> None:
+    up = await start_environment(made(), load(SCENARIO), 0, tmp_path, 600, 1)
+    (tmp_path / KEYS).write_text(text, "utf-8")
+    await up.close()
+    assert left_in(tmp_path) == [KEYS]
+    assert (tmp_path / KEYS).read_text("utf-8") == text
+
+
 async def test_ending_twice_is_ending_once(tmp_path: Path) -> None:
     up = await start_environment(made(), load(SCENARIO), 0, tmp_path, 600, 1)
     await up.close()

@@ -11,7 +11,16 @@ from pathlib import Path
 import pytest
 
 from lab.errors import EnvironmentFault, UsageError
-from lab.up.files import CONTROL, KEYS, SHELL, ControlFile, check_free, read_control, remove, write_control, write_shell
+from lab.up.files import (
+    CONTROL,
+    KEYS,
+    ControlFile,
+    check_free,
+    read_control,
+    remove_control,
+    write_control,
+    write_shell,
+)
 
 NOW_MS = 1_767_225_600_000
 HERE = ControlFile("http://127.0.0.1:9", "a-key", os.getpid(), "scenarios/x.yaml")
@@ -101,12 +110,12 @@ def test_one_environment_a_folder(tmp_path: Path) -> None:
 
 def test_removing_leaves_nothing_of_it(tmp_path: Path) -> None:
     """And what is not its own stays; it may be called again."""
-    for name in (KEYS, SHELL, CONTROL, "other.json"):
+    for name in (CONTROL, "other.json"):
         (tmp_path / name).write_text(json.dumps({}))
-    remove(tmp_path)
-    remove(tmp_path)
+    remove_control(tmp_path)
+    remove_control(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["other.json"]
-    remove(tmp_path / "nowhere")
+    remove_control(tmp_path / "nowhere")
 
 
 def fixture_file(folder: Path, expires: str) -> None:

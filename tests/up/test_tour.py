@@ -30,5 +30,12 @@ def test_it_has_seven_steps_and_no_gap() -> None:
     assert 'message="Why not?"' in text
 
 
+def test_an_agent_without_a_store_binds_nothing() -> None:
+    text = tour_text(Path("a/b"), "Why not?", has_store=False)
+    assert re.findall(r"^# (\d(?:, \d)?)  ", text, re.MULTILINE) == ["1", "2", "3, 4", "5", "6", "7"]
+    assert "ISSUER" not in text
+    assert "/context" not in text
+
+
 def test_both_files_come_with_the_package() -> None:
     assert (TOUR.suffix, WORDS.suffix, TOUR.exists(), WORDS.exists()) == (".sh", ".sh", True, True)

@@ -9,6 +9,7 @@ from lab.laws.partner.promise import Bench, promise
 from lab.laws.partner.seen import CallAt, Moment, key, sha_of
 from lab.laws.partner.view import PartnerView
 from lab.laws.partner.words import CODE_STATUS, EVENT_CODES, ISSUER, PARTNER_API, REASONS, TERMINAL
+from lab.tap.partner import LEAK
 
 FILE_HEADERS = {
     "cacheControl": "private, no-store",
@@ -19,8 +20,6 @@ FILE_HEADERS = {
 
 NO_ENVELOPE = frozenset({"not-json", "not-envelope", "too-long"})
 """Whole answers that are none of the contract's (PA-057)."""
-
-LEAK = "leak:"
 
 INTERMEDIARY = frozenset({502, 504})
 """Statuses that stand for something between driver and API."""
@@ -41,7 +40,9 @@ def _misses(view: PartnerView) -> Iterator[tuple[str, Moment, tuple[str, ...]]]:
 
 
 def _answers_fit(view: PartnerView, bench: Bench) -> None:
-    for what, at, misses in _misses(view):
+    for what, at, told in _misses(view):
+        # A secret is another law's.
+        misses = [miss for miss in told if not miss.startswith(LEAK)]
         bench.case(not misses, f"{what} at {', '.join(misses)}", "what the contract says", at.n)
 
 
@@ -61,14 +62,19 @@ def _no_secrets(view: PartnerView, bench: Bench) -> None:
             leaks = seen.event.leaks
             bench.case(not leaks, f"{', '.join(leaks)} in event {seen.event.name}", "no secret", seen.n)
         for stream in run.streams:
+            _judge_rest(bench, "in the head of a stream", *stream.opened)
             if stream.over is not None:
-                _judge_rest(bench, *stream.over)
+                _judge_rest(bench, "at the end of a stream", *stream.over)
+        for at, refusal in (*run.refused, *run.unopened):
+            _judge_rest(bench, "in a stream that was refused", at, refusal)
+        for at, text in run.texts:
+            bench.case(not text.leaks, f"{', '.join(text.leaks)} in the joined text", "no secret", at.n)
 
 
-def _judge_rest(bench: Bench, at: Moment, over: PartnerStream) -> None:
-    """What came behind the last whole event of a stream; the witness tells a find there among the misses."""
-    leaks = [miss.removeprefix(LEAK) for miss in over.misses if miss.startswith(LEAK)]
-    bench.case(not leaks, f"{', '.join(leaks)} at the end of a stream", "no secret", at.n)
+def _judge_rest(bench: Bench, where: str, at: Moment, told: PartnerStream) -> None:
+    """What a stream has beside its whole events; the witness tells a find there among the misses."""
+    leaks = [miss.removeprefix(LEAK) for miss in told.misses if miss.startswith(LEAK)]
+    bench.case(not leaks, f"{', '.join(leaks)} {where}", "no secret", at.n)
 
 
 def _codes_known(view: PartnerView, bench: Bench) -> None:

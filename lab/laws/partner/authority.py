@@ -29,10 +29,13 @@ class Denial(Moment):
     """The entry of the confirmation that tells it."""
     until_n: float = inf
     """The number that the journal had come to when the next confirmation began; exact, where times are rounded."""
+    runs_only: bool = False
+    """Only the runs that were accepted before have lost it."""
 
 
 def denials(view: PartnerView) -> Iterator[Denial]:
-    """Every revocation that was acknowledged, and every lease that ran out."""
+    """Every revocation that was acknowledged, every lease that ran out, and every change of an identity."""
+    yield from _of_identities(view)
     for calls in of_pairs(view):
         for call in calls:
             if not call.ok:
@@ -48,6 +51,25 @@ def denials(view: PartnerView) -> Iterator[Denial]:
                 yield Denial(lapse.n, lapse.t, call.actor, "its lease", until, call.n, until_n)
 
 
+def _of_identities(view: PartnerView) -> Iterator[Denial]:
+    """What controls took from employees: the subject epoch stands in what a run was admitted with."""
+    for order in view.ordered("identities"):
+        change = order.event.facts.get("change")
+        what = _CHANGES.get(str(change))
+        if what is None:
+            continue
+        actor_id = order.event.facts.get("actorId")
+        for actor in {call.actor: None for call in view.of("membership") if call.answer.get("actorId") == actor_id}:
+            yield Denial(order.n, order.t, actor, what, inf, order.n, runs_only=change == "reset")
+
+
+_CHANGES = {
+    "revoke": "the revocation",
+    "delete": "the deletion of the identity",
+    "reset": "a rise of the subject epoch",
+}
+
+
 def _lapse(view: PartnerView, call: CallAt) -> Moment | None:
     """When a lease has run out by any clock."""
     end = instant(call.answer.get("validUntil"))
@@ -56,6 +78,8 @@ def _lapse(view: PartnerView, call: CallAt) -> Moment | None:
 
 def _no_service(view: PartnerView, bench: Bench) -> None:
     for denial in denials(view):
+        if denial.runs_only:
+            continue
         for call in view.calls:
             mine = call.actor == denial.actor and call.operation not in UNSCOPED
             before_the_next = call.t < denial.until or call.n < denial.until_n < inf
@@ -64,10 +88,17 @@ def _no_service(view: PartnerView, bench: Bench) -> None:
                 bench.case(not call.ok, seen, "403 EXECUTION_DENIED", denial.shown_by, call.n)
 
 
-def _runs_of(view: PartnerView, actor: tuple[Hashable, Hashable]) -> Iterator[Run]:
+def _runs_of(view: PartnerView, denial: Denial) -> Iterator[Run]:
     for conversation in view.conversations.values():
-        if conversation.actor == actor:
-            yield from conversation.runs
+        if conversation.actor == denial.actor:
+            runs = conversation.runs
+            yield from (run for run in runs if not denial.runs_only or _accepted_before(run, denial))
+
+
+def _accepted_before(run: Run, denial: Moment) -> bool:
+    """By the model's own word, else by the answer that the driver got."""
+    own = [at.n for at, turn in run.turns if turn.change == "accepted"]
+    return min(own or [call.n for call in run.accepted], default=inf) < denial.n
 
 
 def _late(view: PartnerView, denial: Denial) -> float:
@@ -78,7 +109,7 @@ def _late(view: PartnerView, denial: Denial) -> float:
 def _no_effect(view: PartnerView, bench: Bench) -> None:
     for denial in denials(view):
         late = _late(view, denial)
-        for run in _runs_of(view, denial.actor):
+        for run in _runs_of(view, denial):
             for call in run.store_calls:
                 if not call.event.executed or call.t >= denial.until or not call.after(denial):
                     continue
@@ -94,7 +125,7 @@ def _no_effect(view: PartnerView, bench: Bench) -> None:
 def _no_delivery(view: PartnerView, bench: Bench) -> None:
     for denial in denials(view):
         late = _late(view, denial)
-        for run in _runs_of(view, denial.actor):
+        for run in _runs_of(view, denial):
             behind = [seen for seen in run.all_events() if denial.n < seen.n and late < seen.t < denial.until]
             if behind:
                 seen = f"event {behind[0].event.sequence} after {denial.what}"

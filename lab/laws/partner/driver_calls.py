@@ -9,7 +9,7 @@ from lab.laws.partner.instants import instant
 from lab.laws.partner.promise import Bench, promise
 from lab.laws.partner.seen import CallAt, key
 from lab.laws.partner.view import PartnerView
-from lab.laws.partner.words import CODE_STATUS, LEASE_S, PARTNER_CLIENT
+from lab.laws.partner.words import CODE_STATUS, LEASE_S, PARTNER_CLIENT, TERMINAL
 
 KEYED = frozenset({"message", "create"})
 
@@ -107,7 +107,7 @@ def _polls_back_off(view: PartnerView, bench: Bench) -> None:
             before = one.event.facts.get("poll")
             if not isinstance(k, int) or not isinstance(before, int) or k != before + 1 or one.by != following.by:
                 continue
-            if one.answer.get("status") in ("completed", "failed", "limited", "interrupted", "cancelled"):
+            if key(one.answer.get("status")) in TERMINAL:
                 bench.odd("another poll after a terminal status", "no further poll", one.n, following.n)
                 continue
             waited = following.start - one.t

@@ -79,12 +79,16 @@ def _judge_empty(view: PartnerView, bench: Bench, stream: StreamAt, asked: int) 
         bench.unsure()
 
 
+_TAKES_RIGHTS = ("clock", "identities", "keys/rotate", "keys/revoke", "removals")
+"""Controls by which authority is lost, or a key changes."""
+
+
 def _denied(view: PartnerView, stream: StreamAt) -> bool:
     """Whether authority may have been lost, or a key changed: then delivery stops without a word (SSE-037)."""
     lost = any(call.event.code in ("EXECUTION_DENIED", "CREDENTIAL_REJECTED") for call in view.calls)
     withheld = any(one.change == "withheld" for _, one in view.run(stream.run_id).deliveries)
     off = any(call.sent.get("active") is False for call in view.of("membership"))
-    return lost or withheld or off or bool(view.controls)
+    return lost or withheld or off or any(True for _ in view.ordered(*_TAKES_RIGHTS))
 
 
 def _replay_identical(view: PartnerView, bench: Bench) -> None:

@@ -14,12 +14,8 @@ from lab.laws.partner.words import PARTNER_API
 SERVED = frozenset({"context", "bind", "upload", "message", "history", "run", "file"})
 
 
-def _ordered(view: PartnerView, control: str) -> Iterator[RequestAt]:
-    return (one for one in view.arrived("control") if one.event.route.endswith(f"/{control}"))
-
-
 def _spent(view: PartnerView, bench: Bench) -> None:
-    orders = list(_ordered(view, "budget"))
+    orders = list(view.ordered("budget"))
     for order, following in zip_longest(orders, orders[1:]):
         if order.event.facts.get("spent") is not True:
             continue
@@ -43,7 +39,7 @@ def _before(view: PartnerView, call: CallAt) -> Iterator[CallAt]:
 
 
 def _removed(view: PartnerView, bench: Bench) -> None:
-    for order in _ordered(view, "removals"):
+    for order in view.ordered("removals"):
         for conversation in view.conversations.values():
             if not _is_in(conversation, order):
                 continue
@@ -63,8 +59,13 @@ def _is_in(conversation: Conversation, order: RequestAt) -> bool:
     return own.get(str(kind)) == name
 
 
+def _dead_keys(view: PartnerView, bench: Bench) -> None:
+    _rotated(view, bench)
+    _revoked(view, bench)
+
+
 def _rotated(view: PartnerView, bench: Bench) -> None:
-    for order in _ordered(view, "keys/rotate"):
+    for order in view.ordered("keys/rotate"):
         if order.event.facts.get("role") != "chat":
             continue
         old = {call.event.key for call in view.calls if call.n < order.n and call.ok and not call.by_order}
@@ -78,6 +79,19 @@ def _rotated(view: PartnerView, bench: Bench) -> None:
                     _judge_stream(bench, order, [seen for seen in stream.events if seen.n > order.n], late)
 
 
+def _revoked(view: PartnerView, bench: Bench) -> None:
+    for order in view.ordered("keys/revoke"):
+        role = order.event.facts.get("role")
+        keys = {one.event.key for one in view.requests if one.event.key_role == role and one.n < order.n} - {None}
+        for call in view.calls:
+            if call.event.key in keys and call.answered and call.after(order):
+                bench.case(not call.ok, "a revoked key was served", "401 CREDENTIAL_REJECTED", order.n, call.n)
+        for run in view.runs.values():
+            if any(call.event.key in keys and call.n < order.n for call in run.accepted):
+                begun = [at.n for at, turn in run.turns if turn.change in ("model", "tool") and at.n > order.n]
+                bench.case(not begun, "an effect of a revoked key", "no effect", order.n, *begun[:1])
+
+
 def _judge_stream(bench: Bench, order: Moment, behind: Sequence[Moment], late: float) -> None:
     odd = next((seen for seen in behind if seen.t > late), None)
     if odd is not None:
@@ -87,12 +101,12 @@ def _judge_stream(bench: Bench, order: Moment, behind: Sequence[Moment], late: f
 
 
 def _cancelled(view: PartnerView, bench: Bench) -> None:
-    orders = {key(one.event.facts.get("runId")): one for one in _ordered(view, "runs/cancel")}
+    orders = {key(one.event.facts.get("runId")): one for one in view.ordered("runs/cancel")}
     for run in view.runs.values():
         end = next((one for one in run.ends() if one.status == "cancelled"), None)
         if end is None:
             continue
-        if any("cancel" in call.event.route for call in view.controls) or not view.requests:
+        if not view.requests:
             bench.unsure()
         else:
             # MSG-009, MSG-037: nothing else cancels a run, least of all a reader that went away
@@ -116,10 +130,10 @@ LAWS = (
     ),
     promise(
         "rotated-key-is-dead",
-        "A key that was rotated opens nothing more, and the streams that it opened close",
+        "A key that was rotated or revoked opens nothing more, and the streams or the runs that it opened end",
         PARTNER_API,
-        ("MSG-036", "PA-036", "PA-054"),
-        _rotated,
+        ("MSG-036", "PA-021", "PA-036", "PA-054"),
+        _dead_keys,
     ),
     promise(
         "cancelled-by-order",

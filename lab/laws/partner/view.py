@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from lab.journal.events import ParticipantDeclared, RunStarted
@@ -70,8 +71,6 @@ class PartnerView:
         """The driver's calls of the API, in the order of their answers."""
         self.issuer_calls: list[CallAt] = []
         """The driver's calls of the issuer."""
-        self.controls: list[CallAt] = []
-        """The driver's calls of the lab's own routes of the model."""
         self.requests: list[RequestAt] = []
         self.streams: dict[tuple[str, int], StreamAt] = {}
         """By the driver's name and the stream's number."""
@@ -126,7 +125,7 @@ class PartnerView:
             self.issuer_calls.append(call)
             return
         if call.operation == "control":
-            self.controls.append(call)
+            # None of the contract's; the model tells what was ordered.
             return
         self.calls.append(call)
         conversation_id = call.event.conversation_id
@@ -240,11 +239,16 @@ class PartnerView:
 
     def clock_moved(self) -> bool:
         """Whether the scenario moved the API's wall clock."""
-        return bool(self._moves) or any("clock" in call.event.route for call in self.controls)
+        return any(True for _ in self.ordered("clock"))
 
     def clock_known(self) -> bool:
-        """Whether the witness told of each move of the API's wall clock."""
-        return not any("clock" in call.event.route for call in self.controls)
+        """Whether the witness told how far each move of the API's wall clock went."""
+        return all(isinstance(one.event.facts.get("byMs"), int | float) for one in self.ordered("clock"))
+
+    def ordered(self, *controls: str) -> Iterator[RequestAt]:
+        """The uses of these controls of the lab, as the model told them."""
+        ends = tuple(f"/__lab/{control}" for control in controls)
+        return (one for one in self.arrived("control") if one.event.route.endswith(ends))
 
     def minted(self) -> list[IssuerAt]:
         """The requests that made a grant."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from lab.errors import UsageError
+from lab.errors import EnvironmentFault, UsageError
 from lab.partner.client.issuer import IssuerTarget
 from lab.partner.client.members import BadShape, moment_untrusted
+from lab.private_files import read_private
 
 FIXTURE_OUTPUT = Path(".orca/logs/server-chat-fixture.json")
 """Below the workspace's root (FX-017, FX-031)."""
@@ -129,16 +128,11 @@ def find_fixture_output(path: Path, now_ms: int) -> tuple[FixtureOutput | None, 
 
 def _members(path: Path) -> dict[str, Any]:
     try:
-        with path.open("rb") as file:
-            mode = stat.S_IMODE(os.fstat(file.fileno()).st_mode)
-            if mode & 0o077:
-                # FX-032
-                raise FixtureRefused(f"{path}: others can read it (mode {mode:04o}). Give it mode 0600, and new keys.")
-            raw = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise FixtureRefused(f"{path}: cannot be read: {error.strerror}") from error
+        text = read_private(path, MOST_BYTES)
+    except EnvironmentFault as error:
+        raise FixtureRefused(str(error)) from error
     try:
-        members = json.loads(raw) if len(raw) <= MOST_BYTES else None
+        members = json.loads(text)
     except (ValueError, RecursionError):
         members = None
     if not isinstance(members, dict):

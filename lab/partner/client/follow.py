@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from lab.partner.client.outcomes import ApiRefusal, TransportError
 from lab.partner.client.run_events import RunEvents
 from lab.partner.client.sse_reader import SseReader, StreamTooLong, WireEvent
 from lab.partner.client.words import LAST_EVENT_ID
-from lab.tap.partner import PartnerTap
+from lab.tap.partner import LEAK, PartnerTap
 
 AskFor = Callable[[int | None], Ask]
 """The request of a stream after a sequence; None for one without Last-Event-ID."""
@@ -161,17 +161,13 @@ class _Stream:
         if not isinstance(outcome, ApiRefusal | TransportError):
             # A 2xx that is no stream.
             outcome = TransportError("not-envelope", raw.status)
-        leaks = tuple(f"leak:{name}" for name in verdict.leaks)
+        leaks = tuple(f"{LEAK}{name}" for name in verdict.leaks)
         self._note("refused", raw.status, verdict.code, misses=(*verdict.misses, *leaks))
         return outcome
 
     def opened(self, response: aiohttp.ClientResponse) -> None:
         headers = lower(response.headers)
-        facts = {
-            word: headers[name][:128]
-            for name, word in (("content-type", "contentType"), ("cache-control", "cacheControl"))
-            if name in headers and headers[name].isprintable()
-        }
+        facts = self._tap.stream_facts(headers)
         self._open = True
         self._note("opened", response.status, facts=facts, misses=self._tap.stream_head(response.status, headers))
 
@@ -216,13 +212,13 @@ class _Stream:
         status: int,
         code: str | None = None,
         *,
-        facts: dict[str, Any] | None = None,
+        facts: Mapping[str, Any] | None = None,
         misses: tuple[str, ...] = (),
     ) -> None:
         header = self._ask.headers.get(LAST_EVENT_ID)
         sent = {} if header is None else {"sentLastEventId": header}
         if leaks := self._tap.rest(self._reader.pending):
-            misses = (*misses, *(f"leak:{name}" for name in leaks))
+            misses = (*misses, *(f"{LEAK}{name}" for name in leaks))
         self._ctx.journal.record(
             self._name,
             PartnerStream(

@@ -46,10 +46,6 @@ class MemberSteps(Ground):
                 self.leases.stop(who)
         return outcome
 
-    def stop_renewing(self, who: str) -> None:
-        """Let a lease lapse."""
-        self.leases.stop(who)
-
     async def _confirm(
         self, member: Member, active: bool, revision: int | None, lease_s: float | None, departure: Departure | None
     ) -> Outcome[Membership]:

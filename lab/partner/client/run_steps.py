@@ -171,6 +171,7 @@ class RunSteps(Ground):
                 followed.status,
                 followed.source,
                 tuple(digest("text", text) for text in events.segments),
+                self._tap.text(events.text),
             ),
         )
 

@@ -7,13 +7,11 @@ import hmac
 import sqlite3
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
+from lab.bearer import token_of
 from lab.partner.model.refusals import Refusal, credential_rejected, execution_denied, unavailable
 from lab.partner.model.state import State
 from lab.partner.model.words import Scope
-
-_KEY_CHARACTERS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +66,6 @@ def key_hash(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def bearer_of(authorization: Sequence[str]) -> str | None:
-    """The token of the one Authorization header; None when there is none, several, or another scheme."""
-    if len(authorization) != 1:
-        return None
-    scheme, _, token = authorization[0].partition(" ")
-    if scheme.lower() != "bearer" or not 0 < len(token) <= _KEY_CHARACTERS:
-        return None
-    return token
-
-
 class Authority:
     """Checks against the state as it is now. `now_ms` is the model's wall clock, which a lab control can move."""
 
@@ -91,7 +79,7 @@ class Authority:
 
         Every living key is compared, so that the time tells nothing of which one is near (PRIV-019).
         """
-        token = bearer_of(authorization)
+        token = token_of(authorization)
         given = key_hash("" if token is None else token)
         found: sqlite3.Row | None = None
         for row in self._state.rows("SELECT * FROM keys WHERE revoked = 0 ORDER BY key_hash"):

@@ -1,7 +1,7 @@
 """The lab controls over HTTP: `POST /__lab/<name>` with a JSON body, `GET /__lab/counts` and `/__lab/timings` (PA-055).
 
 They need the control key and are no part of the contract. A body that is not the one due is 400, a thing that is not
-there 404.
+there 404; `error.why` says which member or thing it is, as these callers are the lab's own.
 """
 
 from __future__ import annotations
@@ -157,9 +157,13 @@ def control_untrusted(controls: Controls, method: str, name: str, request: ApiRe
             return success(200, CHANGES[name](controls, Fields(read_object_untrusted(request), strict=True)))
         raise unavailable("no such control")
     except UsageError as error:
-        return refused(unavailable(str(error)))
+        return _explained(unavailable(str(error)))
     except Refusal as refusal:
-        return refused(refusal)
+        return _explained(refusal)
+
+
+def _explained(refusal: Refusal) -> Answer:
+    return refused(Refusal(refusal.code, refusal.why, {**refusal.extras, "why": refusal.why}, refusal.status))
 
 
 def _candidates_untrusted(value: object) -> tuple[McpCandidate, ...] | None:

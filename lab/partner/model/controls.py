@@ -79,6 +79,7 @@ class Controls:
         """No key of the role counts any more (PA-036): its runs end at their next check."""
         if self._state.run("UPDATE keys SET revoked = 1 WHERE role = ? AND revoked = 0", role) == 0:
             raise _missing("key of this role")
+        self._tell("keys/revoke", None, {"role": role})
         self._parts.bell.ring()
 
     def revoke_binding(self, conversation_id: str) -> None:
@@ -101,7 +102,7 @@ class Controls:
                 if held is not None and held.active:
                     revoked = replace(held, active=False, valid_until_ms=None, version=held.version + 1)
                     store_membership(self._parts, actor_id, row["team_id"], revoked)
-        self._parts.bell.ring()
+        self._tell_identity("revoke", actor_id)
 
     def delete_identity(self, external_user_id: str, namespace: str | None = None) -> None:
         """The identity is gone and never comes back; its external id stays reserved (MB-015, MB-029)."""
@@ -109,14 +110,13 @@ class Controls:
         self._state.run(
             "UPDATE identities SET deleted = 1, subject_version = subject_version + 1 WHERE actor_id = ?", actor_id
         )
-        self._parts.bell.ring()
+        self._tell_identity("delete", actor_id)
 
     def reset_identity(self, external_user_id: str, namespace: str | None = None) -> int:
         """A security reset: the subject epoch rises on all teams (MB-032); what it is then."""
         actor_id = self._identity(external_user_id, namespace)
         self._state.run("UPDATE identities SET subject_version = subject_version + 1 WHERE actor_id = ?", actor_id)
-        self._parts.bell.ring()
-        return self._state.count("SELECT subject_version FROM identities WHERE actor_id = ?", actor_id)
+        return self._tell_identity("reset", actor_id)
 
     def remove(self, kind: str, id_: str) -> None:
         """Remove a thread, an agent or a team, with all that is stored in it (PA-026). A team goes by its teamId."""
@@ -142,6 +142,8 @@ class Controls:
             agent_id,
         ):
             raise _missing("agent")
+        servers = None if candidates is None else [candidate.server_id for candidate in candidates]
+        self._tell("agents", None, {"agentId": agent_id, "servers": servers, "profile": profile})
 
     def set_guest(self, conversation_id: str, guest: bool, closed: bool) -> None:
         """Flag a conversation as a guest's, open or closed (PA-058, AT-023, AT-025)."""
@@ -149,6 +151,7 @@ class Controls:
         self._state.run(
             "UPDATE conversations SET guest = ?, closed = ? WHERE conversation_id = ?", guest, closed, conversation_id
         )
+        self._tell("guest", conversation_id, {"guest": guest, "closed": closed})
 
     def seed_history(self, conversation_id: str, turns: int) -> Sequence[str]:
         """Completed runs from before journals and measurements; their run ids, oldest first (HIS-038)."""
@@ -158,6 +161,8 @@ class Controls:
 
     def hold_queue(self, held: bool) -> None:
         """Accepted runs wait while the queue is held."""
+        # Before a release, which lets runs begin.
+        self._tell("queue", None, {"held": held})
         if held:
             self._turns.hold()
         else:
@@ -181,6 +186,13 @@ class Controls:
         """How much of each is stored, what the turns have begun in this life (MSG-011), and how many go on."""
         stored = {name: self._state.count(f"SELECT COUNT(*) FROM {name}") for name in COUNTED}  # noqa: S608  our words
         return {**stored, **self._turns.counts(), "activeTurns": self._turns.active()}
+
+    def _tell_identity(self, change: str, actor_id: str) -> int:
+        """Tell of a change of an identity, also to those that wait; its subject epoch by now."""
+        version = self._state.count("SELECT subject_version FROM identities WHERE actor_id = ?", actor_id)
+        self._tell("identities", None, {"change": change, "actorId": actor_id, "subjectVersion": version})
+        self._parts.bell.ring()
+        return version
 
     def _tell(self, control: str, conversation_id: str | None, facts: Mapping[str, object]) -> None:
         """Whoever judges the journal must know of what moves the clock or takes a right away."""

@@ -9,7 +9,8 @@ import hmac
 import struct
 from dataclasses import dataclass
 
-MAX_CHARACTERS = 512
+from lab.partner.model.words import CURSOR_CHARACTERS
+
 VERSION = 1
 
 _FORM = struct.Struct(">BQQ")
@@ -38,7 +39,7 @@ class Cursors:
 
     def read_untrusted(self, cursor: str, conversation_id: str) -> Position | None:
         """The position in a cursor of `conversation_id`; None for whatever was not written here for it (HIS-028)."""
-        if len(cursor) > MAX_CHARACTERS or not cursor.isascii():
+        if len(cursor) > CURSOR_CHARACTERS or not cursor.isascii():
             return None
         try:
             raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)

@@ -115,13 +115,12 @@ class _View:
 
 
 class EventStreams:
-    """The open streams of one life of the model. Call `abort` when it dies."""
+    """The streams of one life of the model."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._view = _View(parts)
         self._count = 0
-        self._open: dict[int, web.Request] = {}
 
     async def serve(self, request: web.Request, opening: Opening) -> web.StreamResponse:
         """Deliver the stream until the run has ended, authority is lost, or the reader goes away (SSE-035)."""
@@ -132,7 +131,6 @@ class EventStreams:
             # Chunks are what tells a cut from an end.
             response.enable_chunked_encoding()
         number, change = self._count, "broken"
-        self._open[number] = request
         silence = self._parts.bell.listen(delivery.more.set)
         self._tell(number, opening, "opened", 0)
         try:
@@ -144,15 +142,8 @@ class EventStreams:
             pass  # the reader went away; the turn goes on (MSG-009)
         finally:
             silence()
-            self._open.pop(number, None)
             self._tell(number, opening, change, delivery.sent)
         return response
-
-    def abort(self) -> None:
-        """Tear every open stream."""
-        for request in tuple(self._open.values()):
-            if request.transport is not None:
-                request.transport.abort()
 
     def _tell(self, number: int, opening: Opening, change: str, sent: int) -> None:
         event = PartnerDelivery(number, opening.run.run_id, change, opening.last_event_id, sent)

@@ -6,7 +6,6 @@ import json
 import re
 import sqlite3
 from collections.abc import Mapping
-from typing import Final
 
 from lab.clock import timestamp
 from lab.journal.events import digest
@@ -20,10 +19,7 @@ from lab.partner.model.runs import Run, events_after, find_run
 from lab.partner.model.shape import actor_query_untrusted
 from lab.partner.model.state import State
 from lab.partner.model.turn_view import TurnView, view_of
-
-LIMIT_DEFAULT: Final = 50
-LIMIT_MOST: Final = 200
-"""HIS-002."""
+from lab.partner.model.words import HISTORY_LIMIT_DEFAULT, HISTORY_LIMIT_MOST
 
 _LIMIT = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
 _EVERY_EVENT = -1
@@ -156,7 +152,7 @@ def _facts(item: Mapping[str, object]) -> dict[str, object]:
 
 def _limit_untrusted(text: str | None) -> int:
     if text is None:
-        return LIMIT_DEFAULT
-    if not _LIMIT.fullmatch(text) or int(text) > LIMIT_MOST:
+        return HISTORY_LIMIT_DEFAULT
+    if not _LIMIT.fullmatch(text) or int(text) > HISTORY_LIMIT_MOST:
         raise invalid("limit")
     return int(text)

@@ -74,8 +74,13 @@ def open_keyring(state_path: Path | None, given: GivenKeys | None, draws: Draws)
 
 def _read(path: Path) -> Keyring:
     try:
-        return Keyring(**json.loads(read_private(path)))
-    except (ValueError, TypeError) as error:
+        keyring = Keyring(**json.loads(read_private(path)))
+        if not all(isinstance(secret, str) and secret for secret in asdict(keyring).values()):
+            raise ValueError("a secret is missing")
+        if len(bytes.fromhex(keyring.seal_key)) != SEAL_KEY_BYTES:
+            raise ValueError("the seal key is of another length")
+        return keyring
+    except (ValueError, TypeError, RecursionError) as error:
         raise EnvironmentFault(
             f"{path} holds no keyring of the model. Remove it together with the state, or name another state path."
         ) from error

@@ -60,8 +60,3 @@ def recorded(state: State, run_id: str) -> list[BillingEvent]:
         )
         for row in state.rows("SELECT * FROM billing WHERE run_id = ? ORDER BY billing_id", run_id)
     ]
-
-
-def purge(state: State) -> None:
-    """Forget the whole ledger; usage that was stored stays (US-027)."""
-    state.run("DELETE FROM billing")

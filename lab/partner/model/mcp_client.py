@@ -16,6 +16,8 @@ from lab.partner.model.mcp_wire import (
     CLIENT_INFO,
     MAX_PAGES,
     NEWEST,
+    RESUME_HEADER,
+    SESSION_HEADER,
     CallContext,
     Era,
     McpFault,
@@ -132,7 +134,7 @@ class McpClient:
         number, response = await self._post("initialize", params, {}, _Wire())
         async with response:
             result = await self._answer(response, number, _Wire())
-            session = session_untrusted(response.headers.get("Mcp-Session-Id"))
+            session = session_untrusted(response.headers.get(SESSION_HEADER))
         wire = _Wire(session, version_untrusted(self._era, result))
         await self._notify("notifications/initialized", wire)
         self._wire = wire
@@ -230,7 +232,7 @@ class McpClient:
     async def _resume(self, events: SseReader, wire: _Wire) -> aiohttp.ClientResponse:
         events.restart()
         headers = headers_of(self._era, "", None, wire.session, wire.version)
-        headers.update({"Accept": "text/event-stream", "Last-Event-ID": events.last_id or ""})
+        headers.update({"Accept": "text/event-stream", RESUME_HEADER: events.last_id or ""})
         del headers["Content-Type"]
         response = await self._http.get(self._url, headers={**self._common, **headers}, allow_redirects=False)
         try:

@@ -19,8 +19,12 @@ CLIENT_INFO: Final = {"name": "partner-model", "version": "1"}
 MAX_PAGES: Final = 20
 MAX_TOOLS: Final = 1000
 MAX_SESSION_CHARACTERS: Final = 512
+SESSION_HEADER: Final = "Mcp-Session-Id"
+RESUME_HEADER: Final = "Last-Event-ID"
 
 _META: Final = "io.modelcontextprotocol/"
+# What may be called, and stand in a journal.
+_TOOL = re.compile(r"[A-Za-z0-9_./$-]{1,128}", re.ASCII)
 _SESSION = re.compile(r"[\x21-\x7e]+", re.ASCII)
 
 
@@ -98,7 +102,7 @@ def headers_of(era: Era, method: str, name: str | None, session: str | None, ver
             headers["Mcp-Name"] = name
         return headers
     if session is not None:
-        headers["Mcp-Session-Id"] = session
+        headers[SESSION_HEADER] = session
     if version is not None:
         headers["MCP-Protocol-Version"] = version
     return headers
@@ -160,10 +164,11 @@ def tool_names_untrusted(result: Mapping[str, object]) -> tuple[tuple[str, ...],
     tools, cursor = result.get("tools"), result.get("nextCursor")
     if not isinstance(tools, list) or not (cursor is None or isinstance(cursor, str)):
         raise McpFault("shape")
-    names = tuple(tool.get("name") if isinstance(tool, dict) else None for tool in tools)
-    if len(names) > MAX_TOOLS or not all(isinstance(name, str) and name for name in names):
+    named = (tool.get("name") if isinstance(tool, dict) else None for tool in tools)
+    names = tuple(name for name in named if isinstance(name, str) and _TOOL.fullmatch(name))
+    if len(tools) > MAX_TOOLS or len(names) != len(tools):
         raise McpFault("shape")
-    return tuple(name for name in names if isinstance(name, str)), cursor
+    return names, cursor
 
 
 def succeeded_untrusted(era: Era, result: Mapping[str, object]) -> bool:

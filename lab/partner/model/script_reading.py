@@ -31,7 +31,6 @@ from pathlib import Path
 
 import yaml
 
-from lab.agent2.marks import MAX_BYTES, Spot, nearest, read_marks
 from lab.durations import parse_duration
 from lab.errors import Place, ScenarioError
 from lab.partner.model.script import (
@@ -51,6 +50,7 @@ from lab.partner.model.script import (
     When,
 )
 from lab.partner.model.usage import TOKEN_KIND, TokenCounts
+from lab.yaml_marks import Spot, nearest, read_marks, read_script_text
 
 MAX_DELTAS = 10_000
 MAX_CHARS = 4 << 20
@@ -71,19 +71,7 @@ _WORD = re.compile(r"\s*\S+\s*")
 
 def load_script(path: Path) -> Script:
     """The script in the file `path`. Whatever is wrong with it raises `ScenarioError` with its place."""
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        message = f"The script cannot be read: {error.strerror}. Name a file such as fixtures/partner/hello.yaml."
-        raise ScenarioError(Place(str(path), 1), "", message) from error
-    if len(raw) > MAX_BYTES:
-        raise ScenarioError(Place(str(path), 1), "", f"The file is too large: {MAX_BYTES} bytes are the most.")
-    try:
-        text = raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        raise ScenarioError(Place(str(path), line), "", "The file is not UTF-8 text.") from error
+    text = read_script_text(path, "fixtures/partner/hello.yaml")
     return parse_script(text, str(path))
 
 

@@ -13,14 +13,13 @@ from typing import Final
 
 from aiohttp import web
 
-from lab.bearer import bears
+from lab.bearer import bears, token_of
 from lab.context import RunContext
-from lab.errors import MisuseError
+from lab.errors import MisuseError, StateFault
 from lab.http_shell import let_go_of_handlers, listen
 from lab.journal.partner_events import PartnerRequest, fingerprint
 from lab.partner.api_schema import api_schema
 from lab.partner.model.answers import Answer, ApiRequest, refused
-from lab.partner.model.authority import bearer_of
 from lab.partner.model.bodies import body_digest, read_json_body, read_upload
 from lab.partner.model.control_routes import control_untrusted
 from lab.partner.model.controls import Controls
@@ -188,7 +187,7 @@ class PartnerServer:
         self.closed.set()
 
     def _app(self) -> web.Application:
-        app = web.Application(middlewares=[self._unknown_routes])
+        app = web.Application(middlewares=[self._without_state, self._unknown_routes])
         for operation in OPERATIONS:
             app.router.add_route(operation.method, operation.path, self._handler_of(operation))
         app.router.add_get(STREAM_PATH, self._events, allow_head=False)
@@ -218,6 +217,17 @@ class PartnerServer:
         return await self._streams.serve(request, opening)
 
     @web.middleware
+    async def _without_state(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Without a state there is no answer that holds, so the connection is torn; whoever runs the server ends it."""
+        try:
+            return await handler(request)
+        except StateFault as fault:
+            self._ctx.fail(fault)
+            if request.transport is not None:
+                request.transport.abort()
+            return web.Response(status=503)
+
+    @web.middleware
     async def _unknown_routes(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """PA-056: an unknown path or method is told in the envelope, and only to a caller with a key."""
         try:
@@ -229,7 +239,7 @@ class PartnerServer:
             if answer.status == 405:
                 response.headers["Allow"] = error.headers.get("Allow", "")
             return response
-        except web.HTTPException:
+        except (web.HTTPException, StateFault):
             raise
         except Exception as defect:
             # Nothing that a caller sends may lead here.
@@ -255,7 +265,7 @@ class PartnerServer:
         return _response(answer)
 
     def _witnessed(self, method: str, route: str, asked: ApiRequest, answer: Answer) -> PartnerRequest:
-        token = bearer_of(asked.header("Authorization"))
+        token = token_of(asked.header("Authorization"))
         keys = asked.header(IDEMPOTENCY_KEY)
         return PartnerRequest(
             method,

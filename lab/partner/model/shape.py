@@ -108,7 +108,8 @@ class Fields:
     def done(self) -> None:
         """No further member may be there in strict mode."""
         if self._strict and any(name not in self._taken for name in self._given):
-            raise invalid("unknown field")
+            # By the names that are due: the stray one is the caller's text.
+            raise invalid(f"unknown field beside {', '.join(self._taken)}")
 
     def _take(self, name: str, required: bool = True) -> object:
         self._taken.append(name)

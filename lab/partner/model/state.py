@@ -12,7 +12,7 @@ from typing import Final
 from nacl.exceptions import CryptoError
 from nacl.secret import SecretBox
 
-from lab.errors import EnvironmentFault, MisuseError
+from lab.errors import EnvironmentFault, MisuseError, StateFault
 from lab.partner.model.tables import SCHEMA
 
 SEAL_KEY_BYTES: Final = SecretBox.KEY_SIZE
@@ -20,18 +20,32 @@ NONCE_BYTES: Final = SecretBox.NONCE_SIZE
 
 Value = str | int | float | bytes | None
 
+_DISK: Final = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk does not read or write",
+    sqlite3.SQLITE_READONLY: "it can only be read",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened any more",
+    sqlite3.SQLITE_PERM: "it may not be written",
+    sqlite3.SQLITE_BUSY: "another process holds it",
+    sqlite3.SQLITE_CORRUPT: "it is damaged",
+    sqlite3.SQLITE_NOTADB: "it is no database any more",
+}
+"""What the machine can do to a state, by SQLite's primary code; every other error is the lab's own."""
+
 
 class State:
     """The tables of `tables.py`, inline: no call waits for anything but the disk.
 
     `path` None keeps all in memory. Otherwise the file and what SQLite lays beside it can be read by their owner alone.
     `seal_key` seals the grants and is no part of the state (CX-035); `nonce` gives fresh bytes for each.
+    Whatever reads or writes raises `StateFault` once the disk refuses.
     """
 
     def __init__(self, path: Path | None, seal_key: bytes, nonce: Callable[[int], bytes]) -> None:
         self._box = SecretBox(seal_key)
         self._nonce = nonce
         self._depth = 0
+        self._path = path
         self._connection = _open(path)
 
     @contextmanager
@@ -44,30 +58,43 @@ class State:
             finally:
                 self._depth -= 1
             return
-        self._connection.execute("BEGIN IMMEDIATE")
+        self.run("BEGIN IMMEDIATE")
         self._depth = 1
         try:
             yield
+            self.run("COMMIT")
         except BaseException:
-            self._connection.execute("ROLLBACK")
+            # A disk that refuses has made SQLite roll back by itself.
+            if self._connection.in_transaction:
+                self.run("ROLLBACK")
             raise
-        else:
-            self._connection.execute("COMMIT")
         finally:
             self._depth = 0
 
     def run(self, sql: str, *values: Value) -> int:
         """Execute one statement that writes; how many rows it met."""
-        return self._connection.execute(sql, values).rowcount
+        try:
+            return self._connection.execute(sql, values).rowcount
+        except sqlite3.Error as error:
+            self._judge(error)
+            raise
 
     def row(self, sql: str, *values: Value) -> sqlite3.Row | None:
         """The first row of a query."""
-        found: sqlite3.Row | None = self._connection.execute(sql, values).fetchone()
+        try:
+            found: sqlite3.Row | None = self._connection.execute(sql, values).fetchone()
+        except sqlite3.Error as error:
+            self._judge(error)
+            raise
         return found
 
     def rows(self, sql: str, *values: Value) -> list[sqlite3.Row]:
         """All rows of a query."""
-        return self._connection.execute(sql, values).fetchall()
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            self._judge(error)
+            raise
 
     def count(self, sql: str, *values: Value) -> int:
         """The number that a query gives as its only column."""
@@ -105,7 +132,7 @@ class State:
 
     def forget_erased(self) -> None:
         """Let nothing that was erased stay behind in the write-ahead log (PA-026)."""
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def dump(self) -> str:
         """The whole state as SQL text: what a thief of it would read."""
@@ -114,6 +141,15 @@ class State:
     def close(self) -> None:
         """Let go of the file. What no transaction has committed is gone."""
         self._connection.close()
+
+    def _judge(self, error: sqlite3.Error) -> None:
+        """Raise `StateFault` for an error that is the machine's; one that SQLite never saw has no code."""
+        what = _DISK.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        if what is not None:
+            raise StateFault(
+                f"The state {self._path or 'in memory'} cannot be kept: {what}. "
+                "Give it room and rights, or name another place with --state."
+            ) from error
 
 
 def _open(path: Path | None) -> sqlite3.Connection:
@@ -150,5 +186,5 @@ def _make_private(path: Path) -> None:
 def _unusable(path: Path | None) -> EnvironmentFault:
     return EnvironmentFault(
         f"The state {path or 'in memory'} cannot be opened as a database. "
-        "Name a writable place with no other file there."
+        "Name a writable place with no other file there, with --state."
     )

@@ -17,7 +17,6 @@ from lab.partner.model.parts import Parts
 from lab.partner.model.refusals import Refusal
 from lab.partner.model.runs import Run
 
-
 CONTEXT_DENIED: Final = "context-denied"
 """Why a call was not sent that no grant allows (CX-026)."""
 

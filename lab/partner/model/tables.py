@@ -110,7 +110,7 @@ CREATE TABLE IF NOT EXISTS runs (
     ended_ms INTEGER
 );
 CREATE INDEX IF NOT EXISTS runs_by_conversation ON runs (conversation_id, created_ms);
-CREATE INDEX IF NOT EXISTS runs_waiting ON runs (created_ms) WHERE status = 'accepted';
+CREATE INDEX IF NOT EXISTS runs_active ON runs (created_ms) WHERE status IN ('accepted', 'running');
 -- SSE-045: data is the exact text of the data line, so a replay has the same bytes
 CREATE TABLE IF NOT EXISTS events (
     run_id TEXT NOT NULL,

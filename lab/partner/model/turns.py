@@ -116,12 +116,15 @@ class TurnRunner:
         return {str(effect): count for effect, count in self._counts.items()}
 
     def _wake(self) -> None:
-        for row in self._parts.state.rows(
-            "SELECT run_id FROM runs WHERE status = 'accepted' ORDER BY created_ms, rowid"
-        ):
-            if row["run_id"] not in self._turns:
-                self._begin(row["run_id"])
-        for run_id in [run_id for run_id in self._turns if not self._is_active(run_id)]:
+        # One look for all: the bell rings at each delta of each run.
+        rows = self._parts.state.rows(
+            "SELECT run_id, status FROM runs WHERE status IN ('accepted', 'running') ORDER BY created_ms, rowid"
+        )
+        active = {row["run_id"]: row["status"] for row in rows}
+        for run_id, status in active.items():
+            if status == RunStatus.ACCEPTED and run_id not in self._turns:
+                self._begin(run_id)
+        for run_id in [run_id for run_id in self._turns if run_id not in active]:
             # Removed with its conversation: nothing of it may be done any more (PA-026).
             if find_run(self._parts.state, run_id) is None:
                 self._turns.pop(run_id)[1].cancel()

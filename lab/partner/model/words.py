@@ -122,6 +122,12 @@ ATTACHMENTS_MAX: Final = 5
 MESSAGE_CHARACTERS: Final = 32_000
 """MSG-031, in code points."""
 
+HISTORY_LIMIT_DEFAULT: Final = 50
+HISTORY_LIMIT_MOST: Final = 200
+"""HIS-002."""
+CURSOR_CHARACTERS: Final = 512
+"""PA-059: of what is chosen for cursors and quotas, the limits and words are here."""
+
 ENVIRONMENT_VARIABLE: Final = "PARTNER_API_ENVIRONMENT"
 ENVIRONMENTS: Final = ("test", "production")
 """PA-008, PA-060."""

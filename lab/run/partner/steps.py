@@ -10,8 +10,6 @@ from typing import Any
 
 from lab.context import RunContext
 from lab.errors import MisuseError, RemoteError
-from lab.faults.plan import FAULT_KINDS, Acts
-from lab.journal.events import FaultPlanned
 from lab.partner.client.asking import Departure
 from lab.partner.client.driver import PartnerDriver
 from lab.run.conditions import Conditions, until
@@ -24,6 +22,7 @@ from lab.run.partner.settling import by_order, in_brackets, not_refused, settle,
 from lab.run.partner.step_words import describe_partner
 from lab.run.partner.world import PartnerWorld
 from lab.run.step_course import StepFailed, take_step
+from lab.run.strike import plan_fault, strike
 from lab.scenario.model import FaultStep, IdleStep, Scenario, WaitStep
 from lab.scenario.partner_model import (
     AttachStep,
@@ -376,13 +375,6 @@ class PartnerSteps:
 
     @_do.register
     async def _(self, step: FaultStep) -> str:
-        fault = step.fault
-        kind = FAULT_KINDS[fault.kind]
-        planned = FaultPlanned(fault.id, fault.kind, fault.target, fault.line, kind.excuses, fault.least)
-        self._ctx.journal.record("faults", planned)
-        if kind.acts is Acts.SERVICE:
-            await self._world.services.strike(fault)
-            return ""
-        self._world.faults.strike(fault)
-        await self._world.faults.settled(fault)
+        plan_fault(self._ctx, step.fault)
+        await strike(step.fault, self._world.services, self._world.faults)
         return ""

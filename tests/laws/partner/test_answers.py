@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from lab.journal.events import LinkChanged
-from lab.journal.partner_events import PartnerStream
+from lab.journal.partner_events import PartnerAnswerText, PartnerStream
 from lab.laws import Status
+from lab.tap.partner import LEAK
 from tests.laws.partner.journals import PartnerTale, ready, running, sha
 
 FIT = "answers-fit-contract"
@@ -66,6 +68,19 @@ def test_a_secret_in_an_answer_or_an_event() -> None:
     t = running()
     n = t.close("broken", misses=("leak:grant g1",))
     assert (t.violation(SECRETS).entries, t.violation(SECRETS).seen) == ((n,), "grant g1 at the end of a stream")
+    t = running()
+    n = t.add(replace(PartnerAnswerText(t.made.run, {}, 1, "completed", "run_status"), leaks=("thinking",)))
+    assert (t.violation(SECRETS).entries, t.violation(SECRETS).seen) == ((n,), "thinking in the joined text")
+
+
+@pytest.mark.req("PRIV-001")
+@pytest.mark.parametrize("change", ["opened", "refused", "broken"])
+def test_a_secret_in_a_stream_s_head_or_in_its_refusal_is_no_miss_of_the_contract(change: str) -> None:
+    t = ready()
+    n = t.add(PartnerStream(1, "run", change, "conv", 200, "EXECUTION_DENIED", misses=(f"{LEAK}chat-key",)))
+    assert t.violation(SECRETS).entries == (n,)
+    assert t.violation(SECRETS).seen.startswith("chat-key in ")
+    assert t.status(FIT) is not Status.BROKEN
 
 
 @pytest.mark.req("PA-011", "PA-012", "PA-013", "PA-014", "PA-015", "PA-016", "PA-038")

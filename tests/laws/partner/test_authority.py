@@ -76,7 +76,7 @@ def test_a_call_that_began_before_the_denial() -> None:
 
 def test_a_moved_clock_tells_nothing_of_a_lease() -> None:
     t = ready()
-    t.call("clock")
+    t.request("clock")
     t.wait(LONG).poll()
     assert t.status(SERVICE) is Status.NOTHING
 
@@ -118,3 +118,48 @@ def test_no_event_after_a_denial() -> None:
     deny(t, "revoked")
     t.close()
     assert t.status(DELIVERY) is Status.HELD
+
+
+def changed(t: PartnerTale, change: str, actor_id: str = "actor") -> int:
+    """A control changed an identity."""
+    return t.request("clock", route="/__lab/identities", facts={"change": change, "actorId": actor_id})
+
+
+@pytest.mark.req("PA-021")
+@pytest.mark.parametrize("change", ["revoke", "delete"])
+def test_an_answer_to_an_identity_that_is_gone(change: str) -> None:
+    t = ready()
+    order = changed(t, change)
+    n = t.poll()
+    assert t.violation(SERVICE).entries == (order, n)
+    t = ready()
+    changed(t, change)
+    t.refused("history", 404, "CHAT_UNAVAILABLE")
+    assert t.status(SERVICE) is Status.HELD
+    t = ready()
+    changed(t, change, "another")
+    t.poll()
+    assert t.status(SERVICE) is Status.NOTHING
+
+
+@pytest.mark.req("PA-021")
+def test_a_reset_takes_nothing_from_what_comes_later() -> None:
+    t = ready()
+    changed(t, "reset")
+    t.poll()
+    assert t.status(SERVICE) is Status.NOTHING
+    t.message()
+    t.turn("accepted")
+    t.wait(5).turn("model")
+    assert t.status(EFFECT) is Status.NOTHING
+
+
+@pytest.mark.req("MB-037", "PA-021")
+@pytest.mark.parametrize("change", ["revoke", "delete", "reset"])
+def test_an_effect_and_an_event_after_a_change_of_the_identity(change: str) -> None:
+    t = running()
+    order = changed(t, change)
+    n = t.wait(5).turn("model")
+    assert t.violation(EFFECT).entries == (order, n)
+    n = t.event(1, "turn")
+    assert t.violation(DELIVERY).entries == (order, n)

@@ -99,7 +99,7 @@ def test_a_run_that_took_longer_than_passed() -> None:
 
 def test_a_moved_clock_tells_nothing_of_a_queue() -> None:
     t = running()
-    t.call("clock")
+    t.request("clock")
     t.poll(timings={**TIMINGS, "totalMs": 5000})
     assert t.status(PLAUSIBLE) is Status.NOTHING
 

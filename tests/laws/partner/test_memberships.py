@@ -64,7 +64,7 @@ def test_a_lease_that_is_too_long(seconds: int, word: Status) -> None:
 
 def test_a_lease_of_a_moved_clock() -> None:
     t = PartnerTale()
-    t.call("clock")
+    t.request("clock")
     t.membership(1, validUntil=t.at(1000))
     assert t.status(LEASE) is Status.NOTHING
 

@@ -54,3 +54,23 @@ def test_a_run_is_cancelled_by_order_alone() -> None:
     order(t, "runs/cancel", runId=t.made.run)
     t.poll("cancelled")
     assert t.status("cancelled-by-order") is Status.HELD
+
+
+@pytest.mark.req("PA-021", "PA-036")
+def test_a_revoked_key_opens_nothing_and_its_runs_do_nothing() -> None:
+    law = "rotated-key-is-dead"
+    t = running()
+    revoked = order(t, "keys/revoke", role="chat")
+    t.refused("history", 401, "CREDENTIAL_REJECTED")
+    assert t.status(law) is Status.HELD
+    n = t.turn("tool")
+    assert t.violation(law).entries == (revoked, n)
+    t = ready()
+    revoked = order(t, "keys/revoke", role="chat")
+    n = t.history()
+    assert t.violation(law).entries == (revoked, n)
+    t = running()
+    order(t, "keys/revoke", role="provisioning")
+    t.history()
+    t.turn("tool")
+    assert t.status(law) is Status.NOTHING

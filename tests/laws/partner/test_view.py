@@ -55,8 +55,9 @@ def test_the_api_s_wall_clock() -> None:
     assert view.when(start + 85, Moment(1, 5.0)).t == 25
 
 
-def test_a_move_of_the_clock_that_only_the_driver_tells_is_not_known() -> None:
+def test_a_move_of_the_clock_of_which_nobody_tells_how_far_is_not_known() -> None:
     tale = PartnerTale()
-    tale.call("clock")
+    assert (read(tale).clock_moved(), read(tale).clock_known()) == (False, True)
+    tale.request("clock")
     view = read(tale)
     assert (view.clock_moved(), view.clock_known()) == (True, False)

@@ -68,6 +68,7 @@ def test_the_extra_facts_are_found_where_they_may_stand(body: object) -> None:
         ({"quota": "org_spend"}, True),
         ({"limit": {"name": "org_spend"}}, True),
         ({"details": {"reason": "org_spend"}}, True),
+        ({"details": "org_spend"}, True),
         ({"message": "QUOTA_EXCEEDED / org_spend"}, True),
         ({"reason": "seats"}, False),
         ({}, False),

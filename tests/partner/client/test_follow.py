@@ -12,6 +12,7 @@ from lab.partner.client.settings import DriverSettings
 from tests.partner.client.scripted_api import (
     LOST,
     SILENT,
+    STREAM_HEAD,
     Bench,
     Reply,
     Request,
@@ -342,6 +343,45 @@ def test_following_ends_at_its_deadline() -> None:
             return outcome, round(bed.ctx.now() - start, 1)
 
     assert virtually(main) == (GaveUp("accepted", 0), 100.0)
+
+
+@pytest.mark.parametrize("at", [1, 5, 12])
+async def test_a_secret_in_pieces_is_found_in_the_joined_text(at: int) -> None:
+    secret = "a-secret-text"
+    events = [{"type": "text", "text": "It is " + secret[:at]}, {"type": "text", "text": secret[at:] + "."}, *DATA[-2:]]
+    async with bench(secrets={"canary.text": secret}) as bed:
+        await bed.with_run()
+        bed.api.on(EVENTS, stream(*(wire(number, data) for number, data in enumerate(events, 1))))
+        await followed(bed)
+        assert [one.leaks for one in bed.events] == [()] * 4
+        assert bed.texts[0].leaks == ("canary.text",)
+        assert secret not in repr(bed.ctx.journal.entries)
+
+
+@pytest.mark.req("PRIV-015")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("content-type", "text/{secret}"),
+        ("content-type", "text/event-stream; a={secret}"),
+        ("content-type", "what the employee asked"),
+        ("cache-control", "no-store, {secret}"),
+        ("cache-control", "what the employee asked?"),
+    ],
+)
+async def test_the_head_of_a_stream_brings_no_secret_and_no_content_into_the_journal(name: str, value: str) -> None:
+    async with bench(secrets={"canary.head": "a-secret-in-a-head"}) as bed:
+        await bed.with_run()
+        lines = [line for line in STREAM_HEAD.split(b"\r\n") if not line.startswith(name.encode())]
+        head = b"\r\n".join((lines[0], f"{name}: {value}".format(secret="a-secret-in-a-head").encode(), *lines[1:]))
+        right = stream(*ALL)
+        bed.api.on(EVENTS, Reply((head, *right.pieces[1:]), "close"))
+        await bed.driver.follow("r")
+        journal = repr(bed.ctx.journal.entries)
+        assert not [told for told in ("a-secret-in-a-head", "what the employee asked") if told in journal]
+        opened = bed.streams[0]
+        assert opened.change == "opened"
+        assert ("leak:canary.head" in opened.misses) == ("{secret}" in value)
 
 
 def test_no_stream_is_opened_behind_the_deadline() -> None:

@@ -58,15 +58,13 @@ def test_a_renewal_without_an_answer_is_tried_again() -> None:
     assert virtually(main) == 3
 
 
-@pytest.mark.parametrize("how", ["refused", "stopped", "revoked", "unwanted", "setting", "closed"])
+@pytest.mark.parametrize("how", ["refused", "revoked", "unwanted", "setting", "closed"])
 def test_when_nothing_is_renewed(how: str) -> None:
     async def main() -> int:
         async with bench(DriverSettings(renews_leases=how != "setting")) as bed:
             bed.api.on(PUT, stored, bad(409, "CHAT_CONFLICT") if how == "refused" else stored)
             await bed.driver.membership("anna", renew=False if how == "unwanted" else None)
-            if how == "stopped":
-                bed.driver.stop_renewing("anna")
-            elif how == "revoked":
+            if how == "revoked":
                 await bed.driver.membership("anna", active=False)
             elif how == "closed":
                 await bed.driver.close()

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lab.partner.model.authority import RunAuthority, bearer_of, key_hash
+from lab.bearer import MOST_CHARACTERS, token_of
+from lab.partner.model.authority import RunAuthority, key_hash
 from lab.partner.model.refusals import Refusal
 from lab.partner.model.words import Code, Scope
 from tests.partner.model.calls import ORG, TEAM, USER, Api, running
@@ -28,11 +29,11 @@ async def api() -> AsyncIterator[Api]:
         (("Bearer",), None),
         (("Bearer ",), None),
         (("abc",), None),
-        (("Bearer " + "x" * 513,), None),
+        (("Bearer " + "x" * (MOST_CHARACTERS + 1),), None),
     ],
 )
 def test_one_bearer_header_is_a_key(headers: tuple[str, ...], token: str | None) -> None:
-    assert bearer_of(headers) == token
+    assert token_of(headers) == token
 
 
 def bearing(key: str) -> tuple[str, ...]:

@@ -135,7 +135,9 @@ async def test_a_body_whose_compression_is_broken_is_refused_without_a_trace(
 ) -> None:
     headers = {"Content-Type": "application/json", "Content-Encoding": coding}
     for key, status in (("unknown", 401), (api.server.keys.chat, 400)):
-        assert (await api.call("PUT", "/memberships", data=b"no such stream", headers=headers, key=key)).status == status
+        assert (
+            await api.call("PUT", "/memberships", data=b"no such stream", headers=headers, key=key)
+        ).status == status
     assert not caplog.records
 
 

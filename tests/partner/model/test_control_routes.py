@@ -74,21 +74,24 @@ async def test_a_rotation_over_http_gives_the_key_that_counts_now(api: Api) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "body"),
+    ("name", "body", "why"),
     [
-        ("clock", {}),
-        ("clock", {"advanceMs": 1.5}),
-        ("clock", {"advanceMs": 10**15}),
-        ("clock", {"advanceMs": 1, "stray": 1}),
-        ("identities", {"change": "bless", "externalUserId": USER}),
-        ("agents", {"agentId": "agent-mcp", "mcp": {}, "profile": True}),
-        ("agents", {"agentId": "agent-mcp", "mcp": [{"serverId": "s"}], "profile": True}),
-        ("history", {"conversationId": "c", "turns": 1001}),
-        ("queue", []),
+        ("clock", {}, "advanceMs is missing"),
+        ("clock", {"advanceMs": 1.5}, "advanceMs"),
+        ("clock", {"advanceMs": 10**15}, "advanceMs"),
+        ("clock", {"advanceMs": 1, "stray": 1}, "unknown field beside advanceMs"),
+        ("identities", {"change": "bless", "externalUserId": USER}, "change"),
+        ("agents", {"agentId": "agent-mcp", "mcp": {}, "profile": True}, "mcp"),
+        ("agents", {"agentId": "agent-mcp", "mcp": [{"serverId": "s"}], "profile": True}, "mcp"),
+        ("history", {"conversationId": "c", "turns": 1001}, "turns"),
+        ("queue", [], "not an object"),
     ],
 )
-async def test_a_body_that_is_not_the_due_one_is_refused(api: Api, name: str, body: object) -> None:
-    assert (await api.control(f"/{name}", body)).refusal == (400, "CHAT_INVALID")
+async def test_a_body_that_is_not_the_due_one_is_refused(api: Api, name: str, body: object, why: str) -> None:
+    """And says which member is wrong, as no route of the contract does."""
+    reply = await api.control(f"/{name}", body)
+    assert reply.refusal == (400, "CHAT_INVALID")
+    assert reply.body["error"]["why"] == why
 
 
 @pytest.mark.parametrize(
@@ -102,4 +105,6 @@ async def test_a_body_that_is_not_the_due_one_is_refused(api: Api, name: str, bo
     ],
 )
 async def test_what_is_not_there_is_told(api: Api, method: str, name: str, body: object) -> None:
-    assert (await api.control(f"/{name}", body, method=method)).refusal == (404, "CHAT_UNAVAILABLE")
+    reply = await api.control(f"/{name}", body, method=method)
+    assert reply.refusal == (404, "CHAT_UNAVAILABLE")
+    assert "no such" in reply.body["error"]["why"]

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
 
 import pytest
 
 from lab.clock import timestamp
 from lab.errors import UsageError
-from tests.partner.model.calls import TEAM, USER, Api, running
+from lab.journal.partner_events import PartnerRequest
+from lab.partner.model.settings import McpCandidate
+from lab.partner.model.words import LAB_BASE
+from tests.partner.model.calls import DESTINATION, TEAM, USER, Api, running
 from tests.partner.model.test_bodies import ACTOR, FILE, upload
 
 
@@ -75,6 +79,41 @@ async def test_a_revoked_identity_is_revoked_in_all_teams(api: Api) -> None:
         assert (await api.member(team=team)).refusal == (409, "CHAT_CONFLICT")
         revoked = await api.member(team=team, active=False, seconds=None)
         assert (revoked.data["active"], revoked.data["membershipVersion"]) == (False, 2)
+
+
+@pytest.mark.req("PA-021", "MB-032")
+async def test_whoever_reads_the_journal_learns_of_each_right_that_was_taken(api: Api) -> None:
+    controls = api.server.controls
+    conversation = await api.opened()
+
+    def told() -> list[tuple[str, str | None, Mapping[str, Any]]]:
+        found: list[tuple[str, str | None, Mapping[str, Any]]] = []
+        for entry in api.ctx.journal.entries:
+            if isinstance(entry.event, PartnerRequest) and entry.event.route.startswith(f"{LAB_BASE}/"):
+                route = entry.event.route.removeprefix(f"{LAB_BASE}/")
+                found.append((route, entry.event.conversation_id, dict(entry.event.facts)))
+        return found
+
+    controls.hold_queue(True)
+    controls.configure_agent("agent-mcp", [McpCandidate("s", DESTINATION)], profile=False)
+    controls.configure_agent("agent-mcp", None, profile=True)
+    controls.set_guest(conversation, guest=True, closed=False)
+    assert controls.reset_identity(USER) == 2
+    controls.revoke_identity(USER)
+    controls.delete_identity(USER)
+    controls.revoke_key("chat")
+    actor_id = told()[4][2]["actorId"]
+    assert told() == [
+        ("queue", None, {"held": True}),
+        ("agents", None, {"agentId": "agent-mcp", "servers": ["s"], "profile": False}),
+        ("agents", None, {"agentId": "agent-mcp", "servers": None, "profile": True}),
+        ("guest", conversation, {"guest": True, "closed": False}),
+        ("identities", None, {"change": "reset", "actorId": actor_id, "subjectVersion": 2}),
+        ("identities", None, {"change": "revoke", "actorId": actor_id, "subjectVersion": 2}),
+        ("identities", None, {"change": "delete", "actorId": actor_id, "subjectVersion": 3}),
+        ("keys/revoke", None, {"role": "chat"}),
+    ]
+    assert actor_id
 
 
 async def test_what_names_a_thing_that_is_not_there_says_so(api: Api) -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from lab.partner.model.cursors import MAX_CHARACTERS, Cursors, Position
+from lab.partner.model.cursors import Cursors, Position
+from lab.partner.model.words import CURSOR_CHARACTERS
 
 CURSORS = Cursors(b"k" * 32)
 HERE = "conversation-1"
@@ -19,7 +20,7 @@ positions = st.builds(Position, st.integers(0, (1 << 63) - 1), st.integers(0, (1
 def test_a_cursor_brings_its_position_back(position: Position, conversation: str) -> None:
     cursor = CURSORS.write(conversation, position)
     assert re.fullmatch(r"[A-Za-z0-9_-]+", cursor)
-    assert len(cursor) <= MAX_CHARACTERS
+    assert len(cursor) <= CURSOR_CHARACTERS
     assert CURSORS.read_untrusted(cursor, conversation) == position
 
 

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from lab.partner.model import history
+from lab.partner.model import cursors, history, refusals, words
 from lab.partner.model.history import turn_view
 from tests.partner.model.calls import Json, actor
 from tests.partner.model.played import FIXTURES, LOOKS, SAYS, SLOW, USAGE, Play, iterations, playing, virtually
@@ -201,5 +202,34 @@ def test_an_answer_is_not_older_than_its_question_when_the_clock_is_set_back(tmp
             assert (answer["role"], question["role"]) == ("assistant", "user")
             assert answer["createdAt"] >= question["createdAt"]
             assert (await play.run(run_id))["timings"]["queuedMs"] == 0
+
+    virtually(main)
+
+
+@pytest.mark.req("PA-059")
+def test_what_was_chosen_for_cursors_and_quotas_is_corrected_in_one_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names of the table are given a value there alone, and all that is done follows it."""
+    table = ("HISTORY_LIMIT_DEFAULT", "HISTORY_LIMIT_MOST", "CURSOR_CHARACTERS", "ORG_SPEND")
+    given = re.compile(rf"^({'|'.join(table)})\b.*=", re.MULTILINE)
+    files = sorted(Path(words.__file__).parent.glob("*.py"))
+    assert {file.name: given.findall(file.read_text("utf-8")) for file in files if given.search(file.read_text())} == {
+        "words.py": ["ORG_SPEND", "HISTORY_LIMIT_DEFAULT", "HISTORY_LIMIT_MOST", "CURSOR_CHARACTERS"]
+    }
+    monkeypatch.setattr(history, "HISTORY_LIMIT_DEFAULT", 3)
+    monkeypatch.setattr(history, "HISTORY_LIMIT_MOST", 4)
+    monkeypatch.setattr(cursors, "CURSOR_CHARACTERS", 3)
+    monkeypatch.setattr(refusals, "ORG_SPEND", "another_word")
+    assert "another_word" in str(refusals.quota_exceeded("spent").body())
+
+    async def main() -> None:
+        async with playing(tmp_path, HELLO, agent="agent-plain") as play:
+            play.api.server.controls.seed_history(play.conversation, 3)
+            page = await play.history()
+            assert len(page["items"]) == 3
+            for query in ({"limit": "5"}, {"cursor": page["nextCursor"]}):
+                reply = await play.api.call("GET", f"{play.path}/messages", query={**actor(), **query})
+                assert reply.refusal == (400, "CHAT_INVALID")
 
     virtually(main)

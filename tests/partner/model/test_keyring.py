@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,15 @@ def test_a_keyring_that_others_can_read_or_that_is_none_is_refused(tmp_path: Pat
     with pytest.raises(EnvironmentFault, match="0640"):
         open_keyring(state, None, draws())
     file.chmod(0o600)
-    for text in ("{", "[]", '{"chat": "x"}'):
+    whole = json.loads(file.read_text())
+    wrong = [
+        whole | {name: value}
+        for name, value in (
+            *(("seal_key", seal_key) for seal_key in ("no hexadecimal", "00", "", 5, None, whole["seal_key"] + "00")),
+            *((name, value) for name in ("chat", "provisioning", "control") for value in ("", 5, None)),
+        )
+    ]
+    for text in ("{", "[]", '{"chat": "x"}', "[" * 100_000, *map(json.dumps, wrong)):
         file.write_text(text)
         with pytest.raises(EnvironmentFault, match="holds no keyring"):
             open_keyring(state, None, draws())

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.partner.model.ledger import Ledger, add_billing, purge, recorded
+from lab.partner.model.ledger import Ledger, add_billing, recorded
 from lab.partner.model.runs import find_run
 from lab.partner.model.usage import BillingEvent, TokenCounts
 from tests.partner.model.played import SAYS, iterations, playing, virtually
@@ -18,7 +18,7 @@ def test_what_was_queued_is_recorded_in_its_order(tmp_path: Path) -> None:
             parts = play.api.server.core.parts
             run = find_run(parts.state, run_id)
             assert run is not None
-            purge(parts.state)
+            parts.state.run("DELETE FROM billing")
             assert recorded(parts.state, run_id) == []
             ledger = Ledger()
             ledger.queue(BillingEvent("llm_tokens", 10**18, "m", TokenCounts(1, 2, 3, 4, 5), streamed=True))

@@ -94,7 +94,12 @@ def test_a_session_id_is_visible_ascii() -> None:
 
 def test_a_page_of_tools_is_names_and_a_cursor() -> None:
     assert tool_names_untrusted({"tools": [{"name": "a"}], "nextCursor": "c"}) == (("a",), "c")
-    broken: tuple[dict[str, object], ...] = ({}, {"tools": [{}]}, {"tools": ["a"]}, {"tools": [], "nextCursor": 1})
+    longest = "x" * 128
+    assert tool_names_untrusted({"tools": [{"name": longest}]}) == ((longest,), None)
+    names = ("", longest + "x", "two words", "é", "a\n", 5)
+    broken: list[dict[str, object]] = [{}, {"tools": [{}]}, {"tools": ["a"]}, {"tools": [], "nextCursor": 1}]
+    broken += [{"tools": [{"name": name}]} for name in names]
+    broken.append({"tools": [{"name": "a"}] * 1001})
     for result in broken:
         with pytest.raises(McpFault, match="shape"):
             tool_names_untrusted(result)

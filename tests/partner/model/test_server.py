@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from lab.errors import EnvironmentFault, MisuseError, ScenarioError
+from lab.errors import EnvironmentFault, MisuseError, ScenarioError, StateFault
 from lab.journal.partner_events import PartnerDelivery, fingerprint
 from lab.journal.writer import entry_to_json
 from lab.partner.model.server import PartnerServer
 from lab.partner.model.settings import GivenKeys
+from lab.partner.model.state import State, Value
 from lab.sim.run import run_virtual
 from tests.partner.model.calls import AGENTS, DESTINATION, ORG, SETTINGS, Api, actor, context_of, running
 
@@ -312,3 +314,47 @@ async def test_broken_framing_is_no_body() -> None:
         writer.close()
         await writer.wait_closed()
         assert (await api.member()).status == 200
+
+
+async def test_a_state_that_cannot_be_written_answers_nothing_more(tmp_path: Path) -> None:
+    """The connection is torn, and why is noted, for whoever runs the server to end it."""
+    async with running(state_path=tmp_path / "s.sqlite") as api:
+        state = api.server.core.parts.state
+        state.rows(f"PRAGMA max_page_count = {state.count('PRAGMA page_count')}")
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            for number in range(5):
+                await api.control("/keys", {"role": "r" * 2000 + str(number), "scopes": []})
+        assert {type(defect) for defect in api.ctx.defects} == {StateFault}
+
+
+@pytest.mark.parametrize("path", ["/conversations/c/context", "/nothing"])
+async def test_a_state_that_cannot_be_read_answers_nothing_more(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the route is unknown: its key is looked up as well."""
+    async with running() as api:
+
+        def fail(*_: object) -> None:
+            raise StateFault("The state cannot be kept.")
+
+        monkeypatch.setattr(State, "row", fail)
+        with pytest.raises(aiohttp.ServerDisconnectedError):
+            await api.call("GET", path)
+        monkeypatch.undo()
+        assert {str(defect) for defect in api.ctx.defects} == {"The state cannot be kept."}
+
+
+async def test_a_stream_whose_state_cannot_be_read_breaks_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rather than end as if all had been told, also behind its first events."""
+    async with running() as api:
+        conversation = await api.opened("agent-plain")
+        run_id = (await api.message(conversation)).data["runId"]
+        rows = State.rows
+
+        def fail(state: State, sql: str, *values: Value) -> list[sqlite3.Row]:
+            if "FROM events" in sql:
+                raise StateFault("The state cannot be kept.")
+            return rows(state, sql, *values)
+
+        monkeypatch.setattr(State, "rows", fail)
+        with pytest.raises((aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError)):
+            await api.events(conversation, run_id)
+        assert {str(defect) for defect in api.ctx.defects} == {"The state cannot be kept."}

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.errors import EnvironmentFault, MisuseError
+from lab.errors import EnvironmentFault, MisuseError, StateFault
 from lab.partner.model.state import SEAL_KEY_BYTES, State
 
 KEY = bytes(SEAL_KEY_BYTES)
@@ -138,3 +139,41 @@ def test_changes_tell_of_every_row_that_is_written_and_of_no_query(state: State)
     assert state.changes == seen[-1]
     state.run("DELETE FROM meta")
     look()
+
+
+def test_a_full_disk_is_told_in_a_sentence_and_undoes_its_transaction(tmp_path: Path) -> None:
+    """What was written before stays, and there is room again for a later one."""
+    state = opened(tmp_path / "s.sqlite")
+    try:
+        state.set_meta("a", "before")
+        pages = state.count("PRAGMA page_count")
+        state.rows(f"PRAGMA max_page_count = {pages}")
+        with pytest.raises(StateFault, match=r"cannot be kept: the disk is full\. .* with --state\.$"):  # noqa: SIM117
+            with state.transaction():
+                state.set_meta("a", "after")
+                state.set_meta("b", "x" * 100_000)
+        assert (state.meta("a"), state.meta("b")) == ("before", None)
+        state.rows("PRAGMA max_page_count = 10000")
+        with state.transaction():
+            state.set_meta("b", "x" * 100_000)
+    finally:
+        state.close()
+
+
+def test_a_state_that_another_has_is_no_defect(tmp_path: Path) -> None:
+    state, other = opened(tmp_path / "s.sqlite"), opened(tmp_path / "s.sqlite")
+    try:
+        state.rows("PRAGMA busy_timeout = 0")
+        with other.transaction():
+            for write in (lambda: state.run("BEGIN IMMEDIATE"), lambda: state.set_meta("a", "1")):
+                with pytest.raises(StateFault, match="another process holds it"):
+                    write()
+    finally:
+        state.close()
+        other.close()
+
+
+def test_a_wrong_statement_stays_a_defect(state: State) -> None:
+    for ask in (state.run, state.row, state.rows):
+        with pytest.raises(sqlite3.OperationalError, match="no such table"):
+            ask("SELECT * FROM nowhere")

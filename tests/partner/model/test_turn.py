@@ -11,6 +11,7 @@ from aiohttp import web
 
 from lab.journal.partner_events import PartnerTurn
 from lab.partner.model import turn as turn_module
+from lab.partner.model.mcp_client import transport_url
 from lab.partner.model.settings import AgentSettings
 from tests.partner.model.calls import DESTINATION, STORE, TEAM, Json
 from tests.partner.model.played import FIXTURES, SAYS, SLOW, TOOL, USAGE, iterations, playing, virtually
@@ -193,7 +194,9 @@ def test_two_models_a_retry_and_a_runtime_are_all_on_the_bill(tmp_path: Path) ->
 
 
 @pytest.mark.req("TM-011", "TM-012", "TM-014", "TM-015", "TM-016", "TM-017", "TM-018", "TM-019", "TM-020", "TM-021")
-@pytest.mark.req("TM-006", "TM-022", "TM-023", "TM-024", "TM-025", "TM-030", "TM-031", "TM-032", "TM-033", "TM-008", "TM-010")
+@pytest.mark.req(
+    "TM-006", "TM-022", "TM-023", "TM-024", "TM-025", "TM-030", "TM-031", "TM-032", "TM-033", "TM-008", "TM-010"
+)
 def test_each_wait_lands_in_its_own_stage(tmp_path: Path) -> None:
     async def main() -> None:
         async with playing(tmp_path, FIXTURES / "slow-stages.yaml") as play:
@@ -595,6 +598,7 @@ def test_only_the_tests_transport_knows_where_a_destination_leads(tmp_path: Path
             assert (await play.api.conversation()).data["mcp"]["destination"] == DESTINATION != play.store.url
             run, _ = await play.played()
             assert (run["status"], bool(play.store.seen)) == ("completed", True)
+        assert transport_url({}, DESTINATION) is None
         async with playing(tmp_path, destinations={}) as play:
             run, _ = await play.played()
             assert (run["reason"], play.store.seen) == ("CHAT_EXECUTION_FAILED", [])

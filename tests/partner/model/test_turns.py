@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lab.partner.model.ledger import add_billing, purge
+from lab.journal.partner_events import PartnerTurn
+from lab.partner.model.ledger import add_billing
+from lab.partner.model.state import State, Value
 from lab.partner.model.usage import BillingEvent
 from tests.partner.model.played import FIXTURES, LOOKS, SAYS, SLOW, USAGE, iterations, playing, virtually
 from tests.partner.model.standin import never
@@ -57,6 +60,35 @@ def test_what_an_interrupted_run_had_said_stays_in_the_history(tmp_path: Path) -
     virtually(main)
 
 
+@pytest.mark.parametrize("runs", [1, 6])
+def test_a_bell_costs_the_same_however_many_runs_go_on(
+    runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> tuple[int, int]:
+        async with playing(tmp_path, SLOW, agent="agent-plain") as play:
+            parts = play.api.server.core.parts
+            for _ in range(runs):
+                opened = await play.api.opened("agent-plain")
+                assert (await play.api.message(opened)).status == 202
+            await play.until(lambda: sum(turn.change == "model" for turn in play.seen(PartnerTurn)) == runs)
+            asked: list[str] = []
+            for name in ("row", "rows"):
+                usual = getattr(State, name)
+
+                def counted(self: State, sql: str, *values: Value, usual: Any = usual) -> Any:
+                    asked.append(sql)
+                    return usual(self, sql, *values)
+
+                monkeypatch.setattr(State, name, counted)
+            parts.bell.ring()
+            monkeypatch.undo()
+            plan = parts.state.rows(f"EXPLAIN QUERY PLAN {asked[0]}")
+            assert "runs_active" in str([tuple(row) for row in plan])
+            return len(asked), play.api.server.controls.counts()["activeTurns"]
+
+    assert virtually(main) == (2, runs)
+
+
 @pytest.mark.req("MSG-036")
 def test_a_run_that_was_only_accepted_is_executed_after_a_restart(tmp_path: Path) -> None:
     async def main() -> None:
@@ -99,7 +131,7 @@ def test_a_stored_usage_stays_whatever_becomes_of_ledger_and_prices(tmp_path: Pa
             parts = play.api.server.core.parts
             add_billing(parts, run["runId"], run["turnId"], BillingEvent("worker_seconds", 10**12))
             assert await play.run(run["runId"]) == run
-            purge(parts.state)
+            parts.state.run("DELETE FROM billing")
             assert await play.run(run["runId"]) == run
             assert (await play.events(run["runId"]))[-1].raw == events[-1].raw
 

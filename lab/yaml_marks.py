@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import yaml
 
@@ -138,6 +139,23 @@ class Spot:
         if self.node.tag == _INT and value.lstrip("+-").isdecimal() and len(value) <= 16:
             return int(value)
         return value
+
+
+def read_script_text(path: Path, example: str) -> str:
+    """The text of a script's file; `example` is one that exists. Whatever is wrong raises `ScenarioError`."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        message = f"The script cannot be read: {error.strerror}. Name a file such as {example}."
+        raise ScenarioError(Place(str(path), 1), "", message) from error
+    if len(raw) > MAX_BYTES:
+        raise ScenarioError(Place(str(path), 1), "", f"The file is too large: {MAX_BYTES} bytes are the most.")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise ScenarioError(Place(str(path), line), "", "The file is not UTF-8 text.") from error
 
 
 def read_marks(text: str, file: str) -> Spot:

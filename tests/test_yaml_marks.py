@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from lab.agent2.marks import MAX_DEPTH, MAX_NODES, read_marks
 from lab.errors import Place, ScenarioError
+from lab.yaml_marks import MAX_DEPTH, MAX_NODES, read_marks
 
 
 def fault_of(text: str) -> ScenarioError:

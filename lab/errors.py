@@ -6,7 +6,8 @@
     │   │   └── ScenarioError   … with file, line, column and path
     │   ├── ContractError   2   a contract or requirements folder is broken
     │   ├── EnvironmentFault 3  a port, a disk, a program that never came up
-    │   │   └── SutFault    3   the system under test died or never connected
+    │   │   ├── SutFault    3   the system under test died or never connected
+    │   │   └── StateFault  3   what a server remembers can be neither read nor written any more
     │   └── MisuseError     3   the lab's own code broke a rule of one of its parts
     ├── NotApplicable       4   the agent cannot do what the scenario requires
     └── RemoteError         1   a peer sent what the protocol does not allow
@@ -98,6 +99,10 @@ class EnvironmentFault(LocalError):
 
 class SutFault(EnvironmentFault):
     """The system under test died, or never did what the run waits for."""
+
+
+class StateFault(EnvironmentFault):
+    """A server's state can be neither read nor written any more, so that the server has to end."""
 
 
 class MisuseError(LocalError):

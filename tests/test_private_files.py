@@ -64,7 +64,8 @@ def test_what_is_no_text_or_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFault, match="cannot be read"):
         read_private(file)
     file.write_bytes(b"\xff")
-    with pytest.raises(EnvironmentFault, match="cannot be read"):
+    file.chmod(0o600)
+    with pytest.raises(EnvironmentFault, match="cannot be read as a text file"):
         read_private(file)
 
 

@@ -305,10 +305,9 @@ class _Delivery(Generic[T]):
 
 async def _json(request: web.Request) -> object:
     """The request's body as JSON; anything else is answered 400."""
-    raw = await request.read()
     try:
-        value: object = json.loads(raw.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
+        value: object = json.loads((await request.read()).decode("utf-8"))
+    except (ValueError, RecursionError, web.RequestPayloadError) as error:
         raise web.HTTPBadRequest from error
     return value
 

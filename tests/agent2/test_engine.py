@@ -332,7 +332,7 @@ def test_a_canary_is_put_in_at_run_time() -> None:
 IMPURE = {"aiohttp", "asyncio", "datetime", "os", "random", "secrets", "socket", "threading", "time", "uuid"}
 
 
-@pytest.mark.parametrize("module", ["beats", "defaults", "engine", "feed", "job", "marks", "script", "steps"])
+@pytest.mark.parametrize("module", ["beats", "defaults", "engine", "feed", "job", "script", "steps"])
 def test_all_but_the_server_do_without_sockets_clocks_and_chance(module: str) -> None:
     tree = ast.parse((Path(lab.agent2.__path__[0]) / f"{module}.py").read_text())
     imported = {

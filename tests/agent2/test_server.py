@@ -191,6 +191,16 @@ async def test_a_request_that_cannot_be_served_is_refused(path: str, raw: bytes,
         assert [request.status for request in double.seen(Agent2Request)] == [status]
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_body_whose_compression_is_broken_is_refused(coding: str, caplog: pytest.LogCaptureFixture) -> None:
+    async with running() as double:
+        for path in ("/local/v1/jobs", "/local/v1/jobs/j1/cancel"):
+            url, headers = double.server.url + path, {"Content-Encoding": coding}
+            async with double.http.post(url, data=b"no such stream", headers=headers) as response:
+                assert (response.status, await response.json()) == (400, {"error": "bad_request"})
+    assert not caplog.records
+
+
 async def test_a_body_of_the_largest_size_is_read() -> None:
     async with running() as double:
         body = json.dumps({**JOB, "pad": ""}).encode()

@@ -114,7 +114,7 @@ def test_a_taken_port(words: list[str]) -> None:
         (["partner"], {}, 2, "LAB_ORGANIZATION_ID, LAB_STORE_SERVER_ID, LAB_STORE_URL, LAB_STORE_CREDENTIAL missing"),
         (["partner"], {"LAB_ORGANIZATION_ID": "x"}, 2, "LAB_STORE_SERVER_ID, LAB_STORE_URL, LAB_STORE_CREDENTIAL miss"),
         (["partner", "--script", "none.yaml"], None, 2, "none.yaml"),
-        (["partner", "--state", "/proc/none/s"], None, 3, "/proc/none"),
+        (["partner", "--state", "/proc/none/s"], None, 3, "Name a place that can be written, with --state."),
         (["partner", "--output", "/proc/none/o"], None, 3, "/proc/none"),
         (["partner", "--journal", "/proc/none/j"], None, 3, "--journal /proc/none/j"),
         (["store", "--journal", "/proc/none/j"], {}, 3, "--journal /proc/none/j"),

@@ -195,6 +195,7 @@ def test_a_disk_that_takes_no_more(words: list[str | Path]) -> None:
         assert child.end() == 3, child.text
     said = child.text.splitlines()
     assert said[-1].startswith(f"lab: The state {words[-1]} cannot be kept: the disk ")
-    assert said[-1].endswith("or name another place with --state.")
+    assert "or another place: by --state of `lab serve partner`" in said[-1]
+    assert said[-2].endswith("  the state cannot be kept any more: ending")
     assert "Traceback" not in child.text
     assert "defect" not in child.text

@@ -148,7 +148,7 @@ class State:
         if what is not None:
             raise StateFault(
                 f"The state {self._path or 'in memory'} cannot be kept: {what}. "
-                "Give it room and rights, or name another place with --state."
+                "Give it room and rights, or another place: by --state of `lab serve partner`, by TMPDIR elsewhere."
             ) from error
 
 

@@ -92,10 +92,21 @@ async def await_fixture(
 ) -> FixtureOutput:
     """Wait for a fixture that was not there before. Raises `SutFault` when none comes in time."""
     tell(
-        f"waiting {seconds:g} s for a partner API: start its fixture in {workspace}, which reads {FIXTURE_INPUT} "
-        f"and writes {FIXTURE_OUTPUT}\n"
+        f"{_expired(workspace, now_ms())}waiting {seconds:g} s for a partner API: start its fixture in {workspace}, "
+        f"which reads {FIXTURE_INPUT} and writes {FIXTURE_OUTPUT}\n"
     )
     return await fresh_fixture(workspace, now_ms, left_instance(workspace), seconds)
+
+
+def _expired(workspace: Path, now_ms: int) -> str:
+    """A line on the file of a fixture whose time is over; nothing without one. What is wrong with it was told."""
+    try:
+        read_fixture_output(workspace / FIXTURE_OUTPUT, now_ms)
+    except FixtureExpired as expired:
+        return f"{expired}\n"
+    except UsageError:
+        pass
+    return ""
 
 
 def left_instance(workspace: Path) -> str | None:

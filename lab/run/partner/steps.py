@@ -65,8 +65,9 @@ class PartnerSteps:
         self.seen = Seen(driver)
 
     async def run(self) -> None:
-        """Run all steps. Raises what ended them early: `StepFailed`, or a defect of the lab."""
+        """Run all steps. Raises what ended them early: `StepFailed`, `NotApplicable`, or a defect of the lab."""
         for index, step in enumerate(self._scenario.steps):
+            self._world.check_time()
             await take_step(self._ctx, index, step, describe_partner(step), self._one, self._waited_for)
         if self._ctx.defects:
             raise self._ctx.defects[0]

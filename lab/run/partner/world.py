@@ -103,6 +103,15 @@ class PartnerWorld:
     """What stands beside the links, and tells what of them is left."""
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The keys by the names that a report may say."""
+    fixture: FixtureOutput | None = None
+    """What another partner API told of itself in its private file."""
+
+    def check_time(self) -> None:
+        """Raises `NotApplicable` when the fixture ends too soon for a further step (FX-039)."""
+        if self.fixture is not None and not self.fixture.has_time(self.ctx.wall_ms()):
+            raise NotApplicable(
+                "expired: less than 60 s are left to the partner API's fixture. Start it again, and run again."
+            )
 
     @property
     def model(self) -> PartnerServer:
@@ -195,6 +204,7 @@ class _Builder:
         store, issuer = await self._doubles(issuer_core)
         services: dict[str, Mortal] = {STORE: _MortalStore(store)}
         api: PartnerServer | None = None
+        output: FixtureOutput | None = None
         if foreign is None:
             api = services[PARTNER_API] = await self._reference()
             target, grants = self._own_target(), self._own_issuer()
@@ -218,6 +228,7 @@ class _Builder:
             self.scratch,
             self._carrier,
             self._identity.secrets(),
+            output,
         )
 
     async def _doubles(self, issuer_core: IssuerCore) -> tuple[StoreServer, IssuerServer]:

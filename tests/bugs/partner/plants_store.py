@@ -74,12 +74,12 @@ def store_call_repeated(patch: Patch) -> None:
     """A call that failed is made once more, under an id of its own."""
 
     def make(original: Function) -> Function:
-        async def call(self: StoreCalls, tool: str, arguments: Any, call_id: str, grant: str) -> CallOutcome:
-            first: CallOutcome = await original(self, tool, arguments, call_id, grant)
+        async def call(self: StoreCalls, tool: str, arguments: Any, call_id: str, check: Any) -> CallOutcome:
+            first: CallOutcome = await original(self, tool, arguments, call_id, check)
             if first.ok:
                 return first
             patch.slipped()
-            again: CallOutcome = await original(self, tool, arguments, f"{call_id}0", grant)
+            again: CallOutcome = await original(self, tool, arguments, f"{call_id}0", check)
             return again
 
         return call

@@ -88,6 +88,23 @@ def test_nothing_comes_behind_the_last_event() -> None:
     assert t.status(RESUME) is Status.HELD
 
 
+@pytest.mark.parametrize(
+    ("control", "excused"),
+    [
+        *((control, True) for control in ("clock", "identities", "keys/rotate", "keys/revoke", "removals")),
+        *((control, False) for control in ("queue", "budget", "agents", "guest", "bindings/revoke")),
+    ],
+)
+def test_a_stream_may_end_without_a_word_where_a_control_took_a_right(control: str, excused: bool) -> None:
+    t = running()
+    t.tell(ANSWER[:2])
+    t.request("clock", route=f"/__lab/{control}")
+    t.open(1)
+    t.close()
+    judged = t.judged(RESUME)
+    assert (judged.status is Status.BROKEN, judged.judgement.unsure) == (not excused, int(excused))
+
+
 def test_a_stream_may_end_without_a_word_where_authority_was_lost() -> None:
     t = running()
     t.tell(ANSWER[:2])

@@ -55,6 +55,15 @@ def test_the_api_s_wall_clock() -> None:
     assert view.when(start + 85, Moment(1, 5.0)).t == 25
 
 
+def test_a_call_of_a_control_is_none_of_the_contract_s() -> None:
+    tale = PartnerTale()
+    tale.call("clock")
+    tale.request("clock", route="/__lab/queue", facts={"held": True})
+    view = read(tale)
+    assert (view.calls, view.clock_moved()) == ([], False)
+    assert [one.event.facts for one in view.ordered("queue", "clock")] == [{"held": True}]
+
+
 def test_a_move_of_the_clock_of_which_nobody_tells_how_far_is_not_known() -> None:
     tale = PartnerTale()
     assert (read(tale).clock_moved(), read(tale).clock_known()) == (False, True)

@@ -211,6 +211,24 @@ async def test_a_live_one_is_skipped_before_anything_reaches_it(
         assert "✓" not in done.stdout
 
 
+@pytest.mark.req("FX-039")
+@pytest.mark.parametrize(("seconds", "status"), [(59, ExitStatus.UNKNOWN), (120, ExitStatus.HELD)])
+async def test_no_step_begins_in_the_last_minute_of_a_fixture(
+    seconds: int, status: ExitStatus, workspace: Path, tmp_path: Path
+) -> None:
+    """The run is told as expired, and not as failed."""
+    async with mock_fixture(workspace):
+        path = workspace / FIXTURE_OUTPUT
+        end = (datetime.now(UTC) + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+        members = json.loads(path.read_text("utf-8")) | {"expiresAt": end, "fixtureExpiresAt": end}
+        path.write_text(json.dumps(members), "utf-8")
+        result = await drive(load(PLAIN), tmp_path / "out", "fixture")
+    assert result.verdict.outcome.exit_status is status, told(result)
+    steps = [entry.event for entry in result.entries if isinstance(entry.event, StepEnded)]
+    assert (steps == []) is (status is ExitStatus.UNKNOWN)
+    assert ("expired" in told(result)) is (status is ExitStatus.UNKNOWN)
+
+
 async def test_nobody_starts_a_fixture(workspace: Path) -> None:
     with pytest.raises(SutFault, match=r"no fixture wrote .* within 0\.05 s"):
         await await_fixture(workspace, lambda: NOW_MS, lambda _text: None, 0.05)
@@ -351,3 +369,14 @@ async def test_a_crash_that_is_not_the_labs_to_order(workspace: Path, tmp_path: 
 def test_the_variable_is_the_one_of_the_documentation() -> None:
     assert WORKSPACE_VARIABLE in (ROOT / "docs" / "partner.md").read_text("utf-8")
     assert os.sep in str(FIXTURE_OUTPUT)
+
+
+async def test_an_expired_file_is_said_to_be(workspace: Path) -> None:
+    """Before the lab waits for a new one; nothing is said where there is none."""
+    said: list[str] = []
+    for _ in range(2):
+        with pytest.raises(SutFault):
+            await await_fixture(workspace, lambda: NOW_MS + 3_600_000, said.append, 0.01)
+        path = output(workspace)
+    assert said[0].startswith("waiting")
+    assert said[1].startswith(f"{path}: the fixture has expired. Start it again, it writes a new file.\nwaiting")

@@ -162,8 +162,8 @@ def test_expectations_are_judged_after_a_failed_step(tmp_path: Path) -> None:
     """By what there was until then."""
     result = play(
         tmp_path,
-        f"{OPENED}  - membership: {{ user: anna, fails: X_Y }}\n  - context: {{ conversation: c1 }}\n",
+        f"{OPENED}  - membership: {{ user: anna, fails: EXECUTION_DENIED }}\n  - context: {{ conversation: c1 }}\n",
         more="expect: [{ context.c1.version: 0 }, { figures.calls: { min: 2 } }]\n",
     )
-    assert notes(result)[-1] == "it succeeded, X_Y was due"
+    assert notes(result)[-1] == "it succeeded, EXECUTION_DENIED was due"
     assert [held.held for held in result.verdict.held] == [None, True]

@@ -25,11 +25,11 @@ def test_a_value_and_a_refusal_that_was_due() -> None:
 @pytest.mark.parametrize(
     ("outcome", "fails", "words"),
     [
-        (Done(7, 200), "X_Y", "it succeeded, X_Y was due"),
+        (Done(7, 200), "EXECUTION_DENIED", "it succeeded, EXECUTION_DENIED was due"),
         (REFUSED, None, "refused: CHAT_CONFLICT (409); it must succeed"),
-        (REFUSED, "X_Y", "refused: CHAT_CONFLICT (409); X_Y was due"),
+        (REFUSED, "EXECUTION_DENIED", "refused: CHAT_CONFLICT (409); EXECUTION_DENIED was due"),
         (TransportError("cut", 200, 3), None, "no usable answer: cut (HTTP 200) at try 3"),
-        (TransportError("refused"), "X_Y", "no usable answer: refused at try 1"),
+        (TransportError("refused"), "EXECUTION_DENIED", "no usable answer: refused at try 1"),
         (GaveUp("running", 9), None, "the run did not end: running after 9 polls"),
         (GaveUp(None, 0), None, "the run did not end: no status after 0 polls"),
         (Contested(5, REFUSED), None, "the context was lost to others in 5 rounds"),

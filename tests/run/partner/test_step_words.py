@@ -25,7 +25,7 @@ def test_each_kind_has_its_words(tmp_path: Path) -> None:
         ("bind", "bind c1"),
         ("context", "context of c1"),
         ("recover", "recover the context of c1"),
-        ("attach", "upload f1 (image/png)"),
+        ("attach", "upload f1 (a/png)"),
         ("attach", "upload f2 (text/plain)"),
         ("download", "read f1 back"),
         ("message", "message r1 in c1"),

@@ -69,7 +69,10 @@ def test_each_kind_says_what_came_of_it(tmp_path: Path) -> None:
   - membership: { user: anna, role: admin, active: false }
 """,
     )
-    passed(result)
+    assert [(one.outcome, one.sentence) for one in result.verdict.findings] == [
+        (Outcome.UNKNOWN, "the store had no occasion for reset"),
+        (Outcome.UNKNOWN, "the store had no occasion for http-status"),
+    ], told(result)
     assert notes(result) == [
         "member, version 1",
         "with a store",
@@ -112,17 +115,25 @@ def test_each_kind_says_what_came_of_it(tmp_path: Path) -> None:
             "refused: CHAT_INVALID (400); CHAT_CONFLICT was due",
         ),
         ("", "membership: { user: anna, team: nowhere }", "refused: CHAT_UNAVAILABLE (404); it must succeed"),
-        ("", "membership: { user: anna, revision: 1, fails: X_Y }", "it succeeded, X_Y was due"),
+        (
+            "",
+            "membership: { user: anna, revision: 1, fails: EXECUTION_DENIED }",
+            "it succeeded, EXECUTION_DENIED was due",
+        ),
         (LOST, "membership: { user: anna }", "no usable answer: refused at try 8"),
         (LOST, "membership: { user: anna, within: 1s }", "not within 1 s: no answer came"),
-        (OPENED, "conversation: { conversation: c2, user: anna, fails: X_Y }", "it succeeded, X_Y was due"),
+        (
+            OPENED,
+            "conversation: { conversation: c2, user: anna, fails: EXECUTION_DENIED }",
+            "it succeeded, EXECUTION_DENIED was due",
+        ),
         (OPENED, "grant: { conversation: c1, fails: not_found }", "it succeeded, not_found was due"),
         (
             OPENED,
             "grant: { conversation: c1, wrong: { actor: other }, fails: not_found }",
             "it succeeded, not_found was due",
         ),
-        (OPENED, "bind: { conversation: c1, fails: X_Y }", "it succeeded, X_Y was due"),
+        (OPENED, "bind: { conversation: c1, fails: EXECUTION_DENIED }", "it succeeded, EXECUTION_DENIED was due"),
         (
             BOUND,
             "bind: { conversation: c1, expected: 7 }",
@@ -130,8 +141,8 @@ def test_each_kind_says_what_came_of_it(tmp_path: Path) -> None:
         ),
         (
             OPENED,
-            "bind: { conversation: c1, destination: 'https://elsewhere.example/mcp', fails: X_Y }",
-            "refused: MCP_CONTEXT_DENIED (403); X_Y was due",
+            "bind: { conversation: c1, destination: 'https://elsewhere.example/mcp', fails: EXECUTION_DENIED }",
+            "refused: MCP_CONTEXT_DENIED (403); EXECUTION_DENIED was due",
         ),
         (
             BOUND,
@@ -144,15 +155,23 @@ def test_each_kind_says_what_came_of_it(tmp_path: Path) -> None:
             "context: { conversation: c1, active: false }",
             "the context is version 1, active; not active was due",
         ),
-        (BOUND, "context: { conversation: c1, fails: X_Y }", "it succeeded, X_Y was due"),
-        (BOUND, "recover: { conversation: c1, fails: X_Y }", "it succeeded, X_Y was due"),
-        (OPENED, "attach: { file: f1, conversation: c1, text: x, fails: X_Y }", "it succeeded, X_Y was due"),
+        (BOUND, "context: { conversation: c1, fails: EXECUTION_DENIED }", "it succeeded, EXECUTION_DENIED was due"),
+        (BOUND, "recover: { conversation: c1, fails: EXECUTION_DENIED }", "it succeeded, EXECUTION_DENIED was due"),
+        (
+            OPENED,
+            "attach: { file: f1, conversation: c1, text: x, fails: EXECUTION_DENIED }",
+            "it succeeded, EXECUTION_DENIED was due",
+        ),
         (
             OPENED,
             "attach: { file: f1, conversation: c1, text: x, type: application/x-sh }",
             "refused: CHAT_ATTACHMENT_TYPE_NOT_SUPPORTED (415); it must succeed",
         ),
-        (BOUND, "message: { run: r1, conversation: c1, text: x, fails: X_Y }", "it succeeded, X_Y was due"),
+        (
+            BOUND,
+            "message: { run: r1, conversation: c1, text: x, fails: EXECUTION_DENIED }",
+            "it succeeded, EXECUTION_DENIED was due",
+        ),
         (
             BOUND,
             "message: { run: r1, conversation: c1, text: x, user: eve }",
@@ -164,10 +183,10 @@ def test_each_kind_says_what_came_of_it(tmp_path: Path) -> None:
             "follow: { run: r1, replay: true, until: { events: 1000 } }",
             "the stream ended after 11 events, 1000 were due",
         ),
-        (ASKED, "follow: { run: r1, fails: X_Y }", "it succeeded, X_Y was due"),
+        (ASKED, "follow: { run: r1, fails: EXECUTION_DENIED }", "it succeeded, EXECUTION_DENIED was due"),
         (ASKED, "follow: { run: r1, after: 'x:1' }", "refused: CHAT_INVALID (400); it must succeed"),
         (ASKED, "follow: { run: r1, user: eve }", "refused: EXECUTION_DENIED (403); it must succeed"),
-        (ASKED, "poll: { run: r1, fails: X_Y }", "it succeeded, X_Y was due"),
+        (ASKED, "poll: { run: r1, fails: EXECUTION_DENIED }", "it succeeded, EXECUTION_DENIED was due"),
         (ASKED, "poll: { run: r1, user: eve }", "refused: EXECUTION_DENIED (403); it must succeed"),
         (
             ASKED + "  - poll: { run: r1 }\n",
@@ -175,7 +194,7 @@ def test_each_kind_says_what_came_of_it(tmp_path: Path) -> None:
             "the run is completed already, running was due",
         ),
         (ASKED, "history: { conversation: c1, cursor: x }", "refused: CHAT_INVALID (400); it must succeed"),
-        (ASKED, "history: { conversation: c1, fails: X_Y }", "it succeeded, X_Y was due"),
+        (ASKED, "history: { conversation: c1, fails: EXECUTION_DENIED }", "it succeeded, EXECUTION_DENIED was due"),
         (
             OPENED + "  - fault: { link: store, toxic: latency, attributes: { latency: 5 }, id: slow }\n",
             "wait: { for: fault.slow.fired, within: 1s }",

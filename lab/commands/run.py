@@ -72,6 +72,7 @@ class RunCommand:
         self._check_clock()
         server = self._server
         scenarios = self._chosen([self._load(path) for path in find_scenarios(self.paths)])
+        self._check_driven(scenarios)
         self._check_junit()
         if server is not None:
             for scenario in scenarios:
@@ -115,6 +116,19 @@ class RunCommand:
                 f"no scenario has the tag {' or '.join(self.tags)}; there are: {', '.join(known) or 'none'}."
             )
         return chosen
+
+    def _check_driven(self, scenarios: Sequence[Scenario]) -> None:
+        """An option that no scenario can take would let its user believe that their program was driven."""
+        if self.partner is not None and all(scenario.partner is None for scenario in scenarios):
+            raise UsageError(
+                "--partner says which partner API is driven, and no scenario here drives one; name one that"
+                " does, as scenarios/partner-chat.yaml. Which Local Agent is driven, --local-agent says."
+            )
+        if self.local_agent is not None and not any(scenario.local_agents for scenario in scenarios):
+            raise UsageError(
+                "--local-agent says which Local Agent is driven, and no scenario here drives one; name one that"
+                " does, as scenarios/chat-resume.yaml. Which partner API is driven, --partner says."
+            )
 
     def _check_junit(self) -> None:
         """Before the first run, so that no run is in vain."""

@@ -257,6 +257,26 @@ def test_tags_choose(project: Callable[..., Path], lab: Lab) -> None:
     assert [run["scenario"] for run in document["runs"]] == ["one", "two"]
 
 
+@pytest.mark.parametrize(
+    ("scenario", "option", "said"),
+    [
+        ("chat-answer", ("--partner", "fixture"), "--partner says which partner API is driven, and no scenario"),
+        (
+            "partner-chat",
+            ("--local-agent", "attach"),
+            "--local-agent says which Local Agent is driven, and no scenario",
+        ),
+    ],
+)
+def test_what_no_scenario_here_drives_is_not_chosen(
+    scenario: str, option: tuple[str, str], said: str, lab: Lab
+) -> None:
+    """Its user would take the pass of the lab's own part for their program's."""
+    done = lab(ROOT / "scenarios" / f"{scenario}.yaml", *option)
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+
+
 def test_the_command_that_repeats_a_run_does(project: Callable[..., Path], lab: Lab) -> None:
     """Every option that changes the run is in it, quoted for a shell; a seed that was drawn is told."""
     project(one=READY)

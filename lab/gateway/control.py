@@ -25,6 +25,7 @@ from lab.gateway.core import GatewayCore
 from lab.gateway.jobs import CallRefused, Job, Order, job_state
 from lab.gateway.relay import Answer
 from lab.gateway.server import GatewayServer
+from lab.http_shell import listen, read_within
 from lab.protocol.frames import IdSource
 
 MAX_BODY_BYTES = 1 << 20
@@ -77,7 +78,7 @@ class ControlApi:
 
     async def start(self) -> None:
         """Listen. A port that is taken raises `EnvironmentFault`."""
-        app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[self._guard])
+        app = web.Application(middlewares=[self._guard])
         app.add_routes(
             [
                 web.get("/control/sessions", self._sessions),
@@ -88,17 +89,7 @@ class ControlApi:
                 web.get("/control/jobs/{id}/session", self._session),
             ]
         )
-        runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
-        await runner.setup()
-        try:
-            await web.TCPSite(runner, self._host, self._port).start()
-        except OSError as error:
-            await runner.cleanup()
-            raise EnvironmentFault(
-                f"the control API cannot listen on {self._host}:{self._port}: {error.strerror}. "
-                "Choose another port with --control-port."
-            ) from error
-        self._runner = runner
+        self._runner = await listen(app, self._host, self._port, "the control API (--control-port)")
 
     @property
     def url(self) -> str:
@@ -187,8 +178,11 @@ def _ignore(_result: object) -> None:
 
 
 async def _body(request: web.Request) -> dict[str, Any]:
+    text = await read_within(request, MAX_BODY_BYTES)
+    if text is None:
+        raise _Refused(400, "bad_request", f"the body has at most {MAX_BODY_BYTES} bytes, whole and as its headers say")
     try:
-        body = json.loads(await request.read())
+        body = json.loads(text)
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict):

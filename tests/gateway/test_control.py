@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import socket
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from lab.agent2.server import Agent2Server
 from lab.clock import Clock
 from lab.context import RunContext
 from lab.errors import EnvironmentFault
-from lab.gateway.control import ControlApi
+from lab.gateway.control import MAX_BODY_BYTES, ControlApi
 from lab.gateway.server import GatewayServer
 from lab.journal.writer import Journal
 from lab.localagent.agent import LocalAgent
@@ -137,6 +138,20 @@ async def test_text_that_is_no_json_is_400(control: Control) -> None:
         assert answer.status == 400
 
 
+@pytest.mark.parametrize("coding", ["gzip", "deflate"])
+async def test_a_body_that_is_not_coded_as_it_says_is_400(control: Control, coding: str) -> None:
+    headers = {"Content-Encoding": coding}
+    async with control.client.post(f"{control.api.url}/jobs", data=b"no coding", headers=headers) as answer:
+        assert (answer.status, (await answer.json())["error"]) == (400, "bad_request")
+
+
+async def test_a_body_beyond_the_bound_is_400(control: Control) -> None:
+    """The bound is told."""
+    async with control.client.post(f"{control.api.url}/jobs", data=io.BytesIO(b" " * (MAX_BODY_BYTES + 1))) as answer:
+        assert (answer.status, (await answer.json())["error"]) == (400, "bad_request")
+        assert str(MAX_BODY_BYTES) in (await answer.json())["message"]
+
+
 @pytest.mark.parametrize("path", ["", "/stream", "/session"])
 async def test_an_unknown_job_is_404(control: Control, path: str) -> None:
     status, body = await control.ask("GET", f"/jobs/11111111-1111-4111-8111-111111111111{path}")
@@ -197,6 +212,6 @@ async def test_a_taken_port_is_told_by_its_number(control: Control) -> None:
         holder.listen()
         port = holder.getsockname()[1]
         api = ControlApi(control.gateway, {}, TOKEN, lambda: "", port=port)
-        with pytest.raises(EnvironmentFault, match=rf"127\.0\.0\.1:{port}.*--control-port"):
+        with pytest.raises(EnvironmentFault, match=rf"--control-port.*127\.0\.0\.1:{port}"):
             await api.start()
         await api.close()

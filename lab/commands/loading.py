@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lab.agent2.script import load_script
+from lab.contract.chosen import contract_folder
 from lab.errors import ScenarioError, ScenarioErrors
 from lab.laws import CHAT_LAWS, PARTNER_LAWS
+from lab.protocol.contract import contract_of
 from lab.run.figures import FIGURE_NAMES
 from lab.scenario.loader import load_scenario
 from lab.scenario.model import Scenario
@@ -34,3 +36,11 @@ def check_scripts(scenario: Scenario) -> None:
             mistakes.append(error)
     if mistakes:
         raise ScenarioErrors(tuple(mistakes))
+
+
+def check_revisions(scenario: Scenario) -> None:
+    """Raises `ContractError` for a contract that drifted, and for a revision of a party that it has not."""
+    folder = contract_folder()
+    revisions = [gateway.revision for gateway in scenario.gateways.values()]
+    for revision in (*revisions, *(agent.revision for agent in scenario.local_agents.values())):
+        contract_of(folder, revision)

@@ -15,12 +15,10 @@ from pathlib import Path
 
 from rich.text import Text
 
-from lab.commands.loading import check_scripts, load
-from lab.contract.chosen import contract_folder
+from lab.commands.loading import check_revisions, check_scripts, load
 from lab.errors import EnvironmentFault, ExitStatus, UsageError
 from lab.faults.address import Address
 from lab.private_files import write_private
-from lab.protocol.contract import contract_of
 from lab.report.console import ConsoleReport, PatientConsole
 from lab.report.junit import junit_text, write_junit
 from lab.report.page import page_text
@@ -253,14 +251,6 @@ class RunCommand:
             except EnvironmentFault as fault:
                 unwritten.append(fault)
         return unwritten
-
-
-def check_revisions(scenario: Scenario) -> None:
-    """Raises `ContractError` for a contract that drifted, and for a revision of a party that it has not."""
-    folder = contract_folder()
-    revisions = [gateway.revision for gateway in scenario.gateways.values()]
-    for revision in (*revisions, *(agent.revision for agent in scenario.local_agents.values())):
-        contract_of(folder, revision)
 
 
 def _verdicts(results: Sequence[RunResult]) -> str:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from lab.commands.loading import check_scripts, load
-from lab.errors import ExitStatus, ScenarioErrors, UsageError
+from lab.commands.loading import check_revisions, check_scripts, load
+from lab.errors import ContractError, ExitStatus, ScenarioErrors, UsageError
 from lab.scenario.loader import find_scenarios
 
 DEFAULT = (Path("scenarios"),)
@@ -33,13 +33,18 @@ def list_command(paths: Sequence[Path], as_json: bool) -> ExitStatus:
 
 
 def _mistakes(path: Path) -> list[str]:
-    """Every mistake of a scenario; those of agent2's scripts once the scenario itself is sound."""
+    """Every mistake of a scenario; those of agent2's scripts, then of revisions, once it is sound itself."""
     try:
-        check_scripts(load(path))
+        scenario = load(path)
+        check_scripts(scenario)
     except ScenarioErrors as errors:
         return [str(error) for error in errors.errors]
     except UsageError as error:
         return [str(error)]
+    try:
+        check_revisions(scenario)
+    except ContractError as error:
+        return [f"{path}: {error}"]
     return []
 
 

@@ -27,7 +27,8 @@ def reference_command(*, folder: Path | None, out: Path | None) -> None:
 
     place = folder or default_contract_folder()
     try:
-        revisions = read_folder(place).revisions if place.is_dir() else (None,)
+        # What is wrong with a folder that tells of no revision, loading it says.
+        revisions = read_folder(place).revisions or (None,)
         page = reference_page([Contract.load(place, revision) for revision in revisions])
     except ContractError as error:
         click.echo(f"error: {error}", err=True)

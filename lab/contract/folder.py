@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
+from lab.contract.vectors import revision_order
 from lab.errors import ContractError
 from lab.protocol.contract import (
     BODIES,
+    FIRST_REVISION,
     INDEX_FILE,
     REVISIONS_FILE,
     SCHEMA_SUFFIX,
     Contract,
     Document,
+    Limits,
     default_contract_folder,
 )
+from lab.protocol.errors import ERROR_CODES
 
 _RECORD: Final = {
     "direction": ("la-to-cp", "cp-to-la", "both"),
@@ -40,7 +44,7 @@ class ContractFiles:
     @property
     def revisions(self) -> tuple[str, ...]:
         """The revisions that the folder describes, the newest last."""
-        own = self.index.get("revision", "2.0")
+        own = self.index.get("revision", FIRST_REVISION)
         steps = self.older.get("older") if self.older.get("newest") == own else None
         reached = [step.get("revision") for step in steps if isinstance(step, dict)] if isinstance(steps, list) else []
         return tuple(revision for revision in reversed([own, *reached]) if isinstance(revision, str))
@@ -73,7 +77,7 @@ def folder_faults(files: ContractFiles, known: Collection[str]) -> tuple[str, ..
     if not files.folder.is_dir():
         return files.faults
     faults = [*files.faults, *_index_faults(files, known), *_missing(files), *_allowlist_faults(files)]
-    faults += _schema_faults(files)
+    faults += [*_schema_faults(files), *_code_faults(files)]
     if not faults:
         faults += _load_faults(files)
     return tuple(faults)
@@ -111,6 +115,8 @@ def _index_faults(files: ContractFiles, known: Collection[str]) -> Iterator[str]
         return
     if files.index.get("protocol") != 2:
         yield f"{file}: protocol has to be 2"
+    yield from _revision_faults(files)
+    yield from _limit_faults(files)
     if not files.types:
         yield f"{file}: member `types` has to be an object with the frame types"
     for name, record in files.types.items():
@@ -120,6 +126,41 @@ def _index_faults(files: ContractFiles, known: Collection[str]) -> Iterator[str]
             value = record.get(member) if isinstance(record, dict) else None
             if not any(value is due or (isinstance(due, str) and value == due) for due in values):
                 yield f"{file}: types.{name}.{member} has to be {' or '.join(json.dumps(due) for due in values)}"
+
+
+def _revision_faults(files: ContractFiles) -> Iterator[str]:
+    file, own = files.folder / INDEX_FILE, files.index.get("revision", FIRST_REVISION)
+    if not isinstance(own, str):
+        yield f"{file}: revision, if present, has to be a string, as {json.dumps(FIRST_REVISION)}"
+        return
+    try:
+        revision_order(own)
+    except ContractError as error:
+        yield f"{file}: {error}"
+        return
+    if files.older and files.older.get("newest") != own:
+        newest = json.dumps(files.older.get("newest"))
+        yield f"{files.folder / REVISIONS_FILE}: newest is {newest}, {INDEX_FILE} is of revision {own}"
+
+
+def _limit_faults(files: ContractFiles) -> Iterator[str]:
+    limits = files.index.get("limits")
+    for field in fields(Limits):
+        first, *rest = field.name.split("_")
+        name = first + "".join(word.capitalize() for word in rest)
+        value = limits.get(name) if isinstance(limits, dict) else None
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            yield f"{files.folder / INDEX_FILE}: limits.{name} has to be a positive integer"
+
+
+def _code_faults(files: ContractFiles) -> Iterator[str]:
+    match files.schemas.get("defs"):
+        case {"$defs": {"errorCode": {"enum": list(codes)}}}:
+            odd = [str(code) for code in codes if code not in ERROR_CODES]
+            odd += [code for code in ERROR_CODES if code not in codes]
+            if odd:
+                file = files.folder / f"defs{SCHEMA_SUFFIX}"
+                yield f"{file}: $defs.errorCode and the lab's table differ in: {', '.join(odd)}"
 
 
 def _needed(files: ContractFiles) -> tuple[str, ...]:
@@ -136,6 +177,8 @@ def _missing(files: ContractFiles) -> Iterator[str]:
 def _allowlist_faults(files: ContractFiles) -> Iterator[str]:
     # CT-057: a new type needs the index and the envelope's enum.
     file = files.folder / f"envelope{SCHEMA_SUFFIX}"
+    if not files.index:
+        return
     match files.schemas.get("envelope"):
         case None:
             return
@@ -158,7 +201,7 @@ def _schema_faults(files: ContractFiles) -> Iterator[str]:
         if fault:
             yield f"{file}: no sound JSON Schema: {fault}"
             continue
-        if schema.get("$id") != due:
+        if files.index and schema.get("$id") != due:
             yield f"{file}: $id has to be {due}"
         yield from (f"{file}: refers to {target}, which is not there" for target in _dangling(files, schema))
 

@@ -11,7 +11,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,11 +31,9 @@ from lab.protocol.contract import (
     REVISIONS_FILE,
     SCHEMA_SUFFIX,
     Contract,
-    Limits,
     default_contract_folder,
     read_documents,
 )
-from lab.protocol.errors import ERROR_CODES
 
 README: Final = "README.md"
 """Copied and hashed like the rest (CT-066)."""
@@ -80,7 +78,6 @@ def examine(source: Path, commit: str, *, unknown_types: bool = False) -> Examin
         known = known_types(files)
         strange = [name for name in files.types if name not in known]
         faults += folder_faults(files, files.types if unknown_types else known)
-        faults += _table_faults(files)
         notes = [] if faults else list(_notes(staged, strange))
         return Examined(
             source,
@@ -255,37 +252,6 @@ def _inlined(schema: object, schemas: Mapping[str, Any]) -> object:
     for step in pointer.split("/")[1:]:
         target = target[step]
     return _inlined({**target, **{key: value for key, value in schema.items() if key != "$ref"}}, schemas)
-
-
-def _table_faults(files: ContractFiles) -> Iterator[str]:
-    """What the lab's own tables need: each figure, and the codes that it knows."""
-    if files.index:
-        yield from _limit_faults(files)
-        yield from _revision_faults(files)
-    match files.schemas.get("defs"):
-        case {"$defs": {"errorCode": {"enum": list(codes)}}}:
-            odd = [str(code) for code in codes if code not in ERROR_CODES]
-            odd += [code for code in ERROR_CODES if code not in codes]
-            if odd:
-                file = files.folder / f"defs{SCHEMA_SUFFIX}"
-                yield f"{file}: $defs.errorCode and the lab's table differ in: {', '.join(odd)}"
-
-
-def _revision_faults(files: ContractFiles) -> Iterator[str]:
-    try:
-        revision_order(str(files.index.get("revision", FIRST_REVISION)))
-    except ContractError as error:
-        yield f"{files.folder / INDEX_FILE}: {error}"
-
-
-def _limit_faults(files: ContractFiles) -> Iterator[str]:
-    limits = files.index.get("limits")
-    for field in fields(Limits):
-        first, *rest = field.name.split("_")
-        name = first + "".join(word.capitalize() for word in rest)
-        value = limits.get(name) if isinstance(limits, dict) else None
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            yield f"{files.folder / INDEX_FILE}: limits.{name} has to be a positive integer"
 
 
 def _notes(folder: Path, strange: Iterable[str]) -> Iterator[str]:

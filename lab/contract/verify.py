@@ -10,6 +10,7 @@ from typing import Any
 from lab.contract.folder import folder_faults, known_types, read_folder
 from lab.contract.lint import lint
 from lab.contract.trace_core import TraceResult, verify_traces
+from lab.contract.traces import load_traces
 from lab.contract.vectors import VectorFile, load_vectors
 from lab.contract.verify_vectors import Row, is_judged, verify_file
 from lab.errors import ExitStatus
@@ -80,14 +81,15 @@ class Verification:
         return "\n".join(lines)
 
 
-def verify(folder: Path) -> Verification:
-    """Judge a contract folder. Raises ContractError for a revision that is no number, and for no other fault."""
+def verify(folder: Path, *, unknown_types: bool = False) -> Verification:
+    """Judge a contract folder; with `unknown_types` one that has frame types which the lab does not know."""
     files, vectors = read_folder(folder), load_vectors(folder)
-    faults = [*folder_faults(files, known_types(files))]
+    faults = [*folder_faults(files, files.types if unknown_types else known_types(files))]
     if folder.is_dir():
         faults += vectors.faults
-        faults += _unjudged(vectors.files, files.types)
+        faults += _unjudged(vectors.files, files.types) if files.types else ()
     if faults:
+        faults += load_traces(folder).faults if folder.is_dir() else ()
         return Verification(folder, tuple(faults), ())
     reports = (_report(Contract.load(folder, revision), folder, vectors.files) for revision in files.revisions)
     return Verification(folder, (), tuple(reports))

@@ -92,7 +92,7 @@ class SchemaBreak:
 
 
 @lru_cache(maxsize=16)
-def contract_of(folder: Path, revision: str) -> Contract:
+def contract_of(folder: Path, revision: str | None) -> Contract:
     """The contract of a folder at a revision, compiled once in this process; see `Contract.load`."""
     return Contract.load(folder, revision)
 
@@ -290,7 +290,12 @@ def _check_allowlist(envelope: Document, types: Mapping[str, TypeRecord], folder
 def _take_back(folder: Path, index: Document, schemas: dict[str, Document], own: str, revision: str) -> None:
     """Edit the documents in place, from revision `own` back to `revision`."""
     file = folder / REVISIONS_FILE
-    revisions = _read(file) if file.is_file() else {}
+    if not file.is_file():
+        raise ContractError(
+            f"{folder / INDEX_FILE}: is of revision {own}, and no {REVISIONS_FILE} leads back to {revision}; "
+            "name a `revision` that the contract has"
+        )
+    revisions = _read(file)
     older = revisions.get("older") if revisions.get("newest") == own else None
     for step in older if isinstance(older, list) else ():
         match step:

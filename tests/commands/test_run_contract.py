@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from lab.contract.chosen import CHOSEN_FOLDER, contract_in_use
 from lab.contract.taking import examine, take
+from lab.protocol.contract import default_contract_folder
 from tests.command_line import ROOT, lab, make_project
 from tests.contract.copies import read, write
 from tests.contract.gateway_folders import COMMIT, gateway_folder
@@ -124,11 +126,32 @@ def test_a_revision_that_the_contract_has_not_is_refused_before_the_first_run(pr
     choose(project, gateway_folder(tmp_path, "2.3"))
     done = lab("run", "scenarios", cwd=project)
     assert done.returncode == 2
-    assert "does not lead from revision 2.3 back to 2.2" in done.stderr
+    assert "no revisions.json leads back to 2.2" in done.stderr
     assert not (project / "runs").exists()
+
+
+def test_a_revision_that_the_contract_has_not_is_a_mistake_of_its_scenario(project: Path, tmp_path: Path) -> None:
+    choose(project, gateway_folder(tmp_path, "2.3"))
+    done = lab("validate", "scenarios", cwd=project)
+    assert done.returncode == 2
+    assert done.stderr.startswith("scenarios/older.yaml: ")
+    assert "no revisions.json leads back to 2.2" in done.stderr
+    assert done.stdout == "2 of 3 scenarios are sound\n"
 
 
 def test_another_working_folder_goes_by_its_own(project: Path, tmp_path: Path) -> None:
     choose(tmp_path, gateway_folder(tmp_path, "2.0"))
     assert run(project, "up.yaml").returncode == 0
     assert told(project, "up") == ("2.3", "2.3 (reconstruction)")
+
+
+def test_a_trace_is_played_at_the_newest_revision_of_the_contract_in_use(project: Path, tmp_path: Path) -> None:
+    folder = gateway_folder(tmp_path, "2.2")
+    shutil.copytree(default_contract_folder() / "vectors", folder / "vectors")
+    choose(project, folder)
+    words = ("contract", "trace", "valid-handshake-and-job", "--against", "reference")
+    done = lab(*words, cwd=project)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["2 pass"]), done.stderr
+    done = lab(*words, "--revision", "2.3", cwd=project)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "index.json: is of revision 2.2, and no revisions.json leads back to 2.3" in done.stderr

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from lab.contract.commands import contract
 from lab.contract.reference import PAGE
-from tests.contract.copies import copied_contract
+from tests.contract.copies import copied_contract, read, write
 
 
 def reference(*arguments: str | Path) -> Result:
@@ -52,3 +52,11 @@ def test_no_folder(tmp_path: Path) -> None:
     run = reference(tmp_path / "none", "--out", "-")
     assert run.exit_code == 2
     assert "no such folder" in run.stderr
+
+
+def test_a_contract_that_tells_of_no_revision(tmp_path: Path) -> None:
+    folder = copied_contract(tmp_path)
+    write(folder / "index.json", {**read(folder / "index.json"), "revision": 2.3})
+    run = reference(folder, "--out", "-")
+    assert (run.exit_code, run.stdout) == (2, "")
+    assert "revision, if present, a string" in run.stderr

@@ -142,4 +142,60 @@ def test_a_revision_that_is_no_number(tmp_path: Path) -> None:
     write(folder / "index.json", {**read(folder / "index.json"), "revision": "newest"})
     done = run(folder)
     assert done.exit_code == 2
-    assert done.stderr == "error: 'newest' is no revision: numbers with dots between them are due\n"
+    due = "'newest' is no revision: numbers with dots between them are due"
+    assert done.stderr == f"error: {folder / 'index.json'}: {due}\n"
+
+
+def test_a_revision_that_is_no_text(tmp_path: Path) -> None:
+    """YAML's habit of writing it as a number."""
+    folder = copied_contract(tmp_path)
+    write(folder / "index.json", {**read(folder / "index.json"), "revision": 2.3})
+    done = run(folder)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr == f'error: {folder / "index.json"}: revision, if present, has to be a string, as "2.0"\n'
+
+
+def test_steps_back_from_another_revision(tmp_path: Path) -> None:
+    folder = copied_contract(tmp_path)
+    write(folder / "index.json", {**read(folder / "index.json"), "revision": "2.4"})
+    done = run(folder)
+    assert done.exit_code == 2
+    assert done.stderr == f'error: {folder / "revisions.json"}: newest is "2.3", index.json is of revision 2.4\n'
+
+
+def test_each_wrong_limit_is_told_once(tmp_path: Path) -> None:
+    folder = copied_contract(tmp_path)
+    index = read(folder / "index.json")
+    index["limits"] |= {"maxFrameBytes": "big", "maxChunks": -1}
+    write(folder / "index.json", index)
+    assert run(folder).stderr.splitlines() == [
+        f"error: {folder / 'index.json'}: limits.{name} has to be a positive integer"
+        for name in ("maxFrameBytes", "maxChunks")
+    ]
+
+
+def test_without_an_index_no_follow_on_faults_are_told(tmp_path: Path) -> None:
+    folder = copied_contract(tmp_path)
+    (folder / "index.json").unlink()
+    (folder / "vectors" / "traces" / "invalid-clock-skew.json").write_text("{")
+    told = run(folder).stderr.splitlines()
+    assert [line.partition(":")[2].split(": ")[0].strip() for line in told] == [
+        str(folder / "index.json"),
+        str(folder / "vectors" / "traces" / "invalid-clock-skew.json"),
+    ]
+
+
+def test_a_type_that_the_lab_does_not_know_is_judged_when_it_is_wanted(tmp_path: Path) -> None:
+    folder = copied_contract(tmp_path)
+    (folder / "revisions.json").unlink()
+    index, envelope = read(folder / "index.json"), read(folder / "envelope.schema.json")
+    index["types"]["job.pause"] = index["types"]["ack"]
+    envelope["properties"]["type"]["enum"].append("job.pause")
+    write(folder / "index.json", index)
+    write(folder / "envelope.schema.json", envelope)
+    ack = (folder / "ack.schema.json").read_text("utf-8")
+    (folder / "job.pause.schema.json").write_text(ack.replace("ack.schema.json", "job.pause.schema.json"), "utf-8")
+    assert "types.job.pause: a type that the lab does not know" in run(folder).stderr
+    done = run(folder, "--unknown-types")
+    assert (done.exit_code, "frame types                 25" in done.stdout) == (1, True), done.output
+    assert "surprise: 2.3 lint: job.pause: no file of vectors (CT-057)" in done.stderr

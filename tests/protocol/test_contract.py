@@ -199,7 +199,7 @@ def test_a_broken_folder_is_refused_by_name(
 @pytest.mark.parametrize(
     ("breaking", "reason"),
     [
-        (remove("revisions.json"), "does not lead"),
+        (remove("revisions.json"), "no revisions.json leads back to 2.2"),
         (change("revisions.json", "/newest", "2.4"), "does not lead"),
         (change("revisions.json", "/older/0", 1), "each entry"),
         (

@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 @click.option(
     "--as", "as_role", type=click.Choice(["gateway", "agent"]), help="What the lab plays.  [default: what fits]"
 )
-@click.option("--revision", type=click.Choice(["2.0", "2.1", "2.2", "2.3"]), default="2.3", show_default=True)
-@click.option("--patience", type=click.FloatRange(0.05, 600), default=5.0, show_default=True, help="Seconds per wait.")
+@click.option("--revision", metavar="N.N", help="Of the contract.  [default: its newest]")
+@click.option(
+    "--patience",
+    type=click.FloatRange(0.05, 600),
+    default=5.0,
+    show_default=True,
+    help="Seconds that each wait for the peer's answer or message lasts; not the wait for an agent to connect.",
+)
 @click.option("--contract", "folder", type=click.Path(path_type=Path, exists=True, file_okay=False), help="Its folder.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of the table.")
 def trace_command(
@@ -34,7 +40,7 @@ def trace_command(
     against: str | None,
     listen: int | None,
     as_role: str | None,
-    revision: str,
+    revision: str | None,
     patience: float,
     folder: Path | None,
     as_json: bool,
@@ -44,7 +50,8 @@ def trace_command(
     Towards a gateway the lab is the Local Agent that LAB_GATEWAY_TOKEN, LAB_TENANT_ID and LAB_AGENT_ID name. For an
     agent it is the gateway, and prints what the agent has to be started with, credentials included. How the peer closes
     is told apart and never changes a grade; (!) marks a close that is not as due. A frame that only the peer's user can
-    bring about, such as a job.assign, is waited for as long as --patience says.
+    bring about, such as a job.assign, is waited for as long as --patience says. Your agent may take 60 s for each
+    connection, whatever --patience says: somebody may have to start it first.
 
     Exit status: 0 all pass or non-strict, 1 a fail, 2 wrong usage, 4 something stayed unknown.
     """
@@ -54,10 +61,12 @@ def trace_command(
     from lab.contract.trace_grades import exit_status
     from lab.contract.traces import Side
     from lab.errors import ContractError
+    from lab.protocol.contract import contract_of
 
     target = _target(against, listen, as_role)
     try:
         place = folder or contract_folder()
+        revision = contract_of(place, revision).revision
         traces = trace_run.chosen_traces(place, revision, name)
     except ContractError as error:
         click.echo(f"error: {error}", err=True)
@@ -89,18 +98,57 @@ def _target(against: str | None, listen: int | None, as_role: str | None) -> str
     """reference, agent, or a gateway's URL. Raises `UsageError` for options that do not go together."""
     from lab.errors import UsageError
 
-    target = against or ("agent" if listen is not None else "reference")
+    target = against if against is not None else ("agent" if listen is not None else "reference")
     if listen is not None and target != "agent":
         raise UsageError("--listen waits for an agent: leave --against out, or say --against agent.")
     if target in ("reference", "agent"):
         fitting = "gateway" if target == "agent" else as_role
-    elif target.startswith(("ws://", "wss://")):
+    elif target.lower().startswith(("ws://", "wss://")):
+        _check_address(target)
         fitting = "agent"
     else:
-        raise UsageError(f"--against {target}: due is reference, agent, or the ws:// address of a gateway.")
+        raise UsageError(f"--against {target!r}: due is reference, agent, or the ws:// address of a gateway.")
     if as_role not in (None, fitting):
         raise UsageError(f"--as {as_role}: towards {target} the lab can only be the {fitting}.")
     return target
+
+
+def _check_address(url: str) -> None:
+    """Raises `UsageError` for what no connection can be made to."""
+    from lab.errors import UsageError
+
+    wrong = _wrong_in(url)
+    if wrong:
+        # What stands before an @ may be a credential.
+        shown = url if "@" not in url else f"{url.partition('://')[0]}://...@{url.rpartition('@')[2]}"
+        raise UsageError(f"--against {shown!r}: {wrong}; due is a gateway's address such as ws://127.0.0.1:8080/agent.")
+
+
+def _wrong_in(url: str) -> str | None:
+    from urllib.parse import urlsplit
+
+    if not url.isprintable() or " " in url:
+        return "it has a blank or a control character"
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:
+        return "its host cannot be read"
+    if not host:
+        return "it names no host"
+    try:
+        host.encode("idna")
+    except UnicodeError:
+        return "its host is no name"
+    try:
+        no_port = parts.port == 0 or parts.netloc.endswith(":")
+    except ValueError:
+        no_port = True
+    if no_port:
+        return "its port is no number from 1 to 65535"
+    if "#" in url:
+        return "a # has no meaning in it"
+    return "a credential belongs into LAB_GATEWAY_TOKEN" if "@" in parts.netloc else None
 
 
 def _gateway(url: str) -> Against:

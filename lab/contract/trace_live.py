@@ -285,7 +285,7 @@ class _Play:
             members = json.loads(message)
             type_name = members["type"]
             broken = self._peer.contract.check_frame(type_name, members)
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, KeyError, RecursionError):
             raise _Over(Grade.FAIL, "a message that is no frame of the contract") from None
         if broken is not None:
             raise _Over(Grade.FAIL, f"its {type_name} breaks {broken.keyword} at {broken.path or '/'}")

@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from lab.contract.commands import contract
 from lab.contract.trace_grades import Closing
+from lab.contract.trace_listener import CONNECTS_SECONDS
 from lab.contract.trace_run import chosen_traces, for_peer
 from lab.contract.traces import TRACES_FOLDER, Side
 from lab.errors import ContractError, UsageError
@@ -72,6 +73,23 @@ async def closed_badly(*_: object) -> Closing:
         (("all", "--against", "ws://x/", "--as", "gateway"), "the lab can only be the agent"),
         (("all", "--against", "agent", "--as", "agent"), "the lab can only be the gateway"),
         (("all", "--listen", "0", "--against", "reference"), "--listen waits for an agent"),
+        (("all", "--against", ""), "--against '': due is reference, agent, or the ws:// address of a gateway"),
+        (("all", "--against", "ws://"), "it names no host; due is a gateway's address"),
+        (("all", "--against", "ws://:80/"), "it names no host"),
+        (("all", "--against", "ws://[::1"), "its host cannot be read"),
+        (("all", "--against", f"ws://{'a' * 64}/"), "its host is no name"),
+        (("all", "--against", "ws://127.0.0.1:99999/"), "its port is no number from 1 to 65535"),
+        (("all", "--against", "ws://127.0.0.1:0/"), "its port is no number from 1 to 65535"),
+        (("all", "--against", "ws://127.0.0.1:abc/"), "its port is no number from 1 to 65535"),
+        (("all", "--against", "ws://127.0.0.1:/"), "its port is no number from 1 to 65535"),
+        (("all", "--against", "ws://127.0.0.1:1/#frag"), "a # has no meaning in it"),
+        (("all", "--against", "ws://127.0.0.1:1/a b"), "it has a blank or a control character"),
+        (
+            ("all", "--against", "ws://me:pass@x/"),
+            "--against 'ws://...@x/': a credential belongs into LAB_GATEWAY_TOKEN",
+        ),
+        (("all", "--against", "WS://x/"), "LAB_GATEWAY_TOKEN, LAB_TENANT_ID, LAB_AGENT_ID not set"),
+        (("all", "--against", "wss://[::1]:1/a?b"), "LAB_GATEWAY_TOKEN, LAB_TENANT_ID, LAB_AGENT_ID not set"),
         (("all", "--against", "ws://x/"), "LAB_GATEWAY_TOKEN, LAB_TENANT_ID, LAB_AGENT_ID not set"),
     ],
 )
@@ -81,6 +99,14 @@ def test_wrong_usage_says_what_is_due(arguments: tuple[str, ...], said: str, mon
     result = run(*arguments)
     assert isinstance(result.exception, UsageError)
     assert said in str(result.exception)
+
+
+def test_help_and_docs_tell_how_long_an_agent_may_take_to_connect() -> None:
+    shown = " ".join(run("--help").output.split())
+    assert f"Your agent may take {CONNECTS_SECONDS:g} s for each connection, whatever --patience says" in shown
+    docs = Path(__file__).parents[2] / "docs" / "traces.md"
+    told = " ".join(docs.read_text("utf-8").split())
+    assert f"that lasts {CONNECTS_SECONDS:g} s for each trace's connection" in told
 
 
 def test_a_folder_whose_traces_cannot_be_read_is_named(tmp_path: Path) -> None:

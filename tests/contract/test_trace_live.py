@@ -276,6 +276,7 @@ REFUSAL = frame("error", {"code": "unauthorized", "retryable": False})
         ),
         ("valid-handshake-and-job", says("{"), Grade.FAIL, "a message that is no frame of the contract", ""),
         ("valid-handshake-and-job", says(b"\x00"), Grade.FAIL, "a message that is no frame of the contract", ""),
+        ("valid-handshake-and-job", says("[" * 60_000), Grade.FAIL, "a message that is no frame of the contract", ""),
         ("valid-handshake-and-job", says("[]"), Grade.FAIL, "a message that is no frame of the contract", ""),
         ("valid-handshake-and-job", says(frame("ready", {})), Grade.FAIL, "its ready breaks required at /", ""),
         ("valid-handshake-and-job", says("pong", "ping", REFUSAL), Grade.FAIL, "refused with unauthorized", ""),

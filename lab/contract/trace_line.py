@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+import ssl
 from typing import Protocol
+from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.asyncio.connection import Connection
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidMessage, InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus
 from websockets.protocol import State
 
 from lab.contract.trace_grades import Closing
@@ -19,7 +22,7 @@ quiet = logging.getLogger("lab.contract.websockets")
 """Takes what the WebSocket library would say: frames and credentials, at its most talkative."""
 quiet.disabled = True
 
-_FAILURES = (OSError, TimeoutError, InvalidHandshake, InvalidMessage, EOFError, ConnectionClosed)
+_NO_WEBSOCKET = (InvalidHandshake, EOFError, ConnectionClosed)
 
 
 class Unreachable(Exception):
@@ -54,14 +57,21 @@ class Line:
             return
 
     async def receive(self, seconds: float) -> str | bytes | Closing | None:
-        """The next message, or how the connection ended; None when nothing comes in `seconds`."""
+        """The next message, or how the connection ended; None when nothing comes in `seconds`.
+
+        Bytes are what is not UTF-8.
+        """
         try:
             async with asyncio.timeout(seconds):
-                return await self._websocket.recv()
+                message = await self._websocket.recv(decode=False)
         except TimeoutError:
             return None
         except ConnectionClosed:
             return await self._closing()
+        try:
+            return message.decode()
+        except UnicodeDecodeError:
+            return message
 
     async def close(self) -> Closing | None:
         """Close plainly and tell how that went; None when the peer does not answer the close."""
@@ -116,6 +126,28 @@ class Gateway:
             )
         except InvalidStatus as refused:
             raise Unreachable(f"the upgrade was refused with HTTP {refused.response.status_code}") from None
-        except _FAILURES as failure:
-            raise Unreachable(f"no connection: {type(failure).__name__}") from None
+        except TimeoutError:
+            raise Unreachable(f"no connection: no answer within {self._patience:g} s") from None
+        except OSError as failure:
+            raise Unreachable(f"no connection: {self._why(failure)}") from None
+        except _NO_WEBSOCKET:
+            raise Unreachable(f"no connection: what listens at {self._address()} does not speak WebSocket") from None
         return Line(websocket, self._patience)
+
+    def _why(self, failure: OSError) -> str:
+        match failure:
+            case ConnectionRefusedError():
+                return f"nobody listens at {self._address()}"
+            case socket.gaierror():
+                return f"the host of {self._address()} is not known"
+            case ssl.SSLError():
+                return f"no TLS with {self._address()}: {failure.reason}"
+            case ConnectionError():
+                return f"what listens at {self._address()} does not speak WebSocket"
+            case _:
+                return f"{self._address()} cannot be reached"
+
+    def _address(self) -> str:
+        parts = urlsplit(self._url)
+        host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+        return f"{host}:{parts.port or (443 if parts.scheme == 'wss' else 80)}"

@@ -282,7 +282,7 @@ class _Play:
 
     def _judged(self, message: str | bytes) -> Members:
         try:
-            members = json.loads(message)
+            members = json.loads(message if isinstance(message, str) else message.decode())
             type_name = members["type"]
             broken = self._peer.contract.check_frame(type_name, members)
         except (ValueError, TypeError, KeyError, RecursionError):

@@ -53,7 +53,7 @@ class ToxiproxyServer:
         answer = self._ask(lambda: toxiproxy.api.APIConsumer.get("/version").content)
         try:
             version = json.loads(answer)["version"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             # Servers before 2.9 say it in plain text.
             version = answer.decode("utf-8", "replace").strip()
         if not isinstance(version, str) or not version[:1].isdigit() or len(version) > 64:
@@ -165,7 +165,7 @@ class ToxiproxyServer:
             raise ToxiproxyFault(
                 f"the Toxiproxy server at {self.name} lost what the run created: {told(*error.args)}"
             ) from None
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError, RecursionError) as error:
             # The client takes what it was answered for what is due, and stumbles over anything else.
             raise self._calls.odd(f"an answer that is not the one due ({type(error).__name__})") from None
 

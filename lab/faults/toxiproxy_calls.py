@@ -108,7 +108,7 @@ def told(content: object) -> str:
     try:
         body = json.loads(text)
         text = str(body["error"]) if isinstance(body, dict) and "error" in body else text
-    except ValueError:
+    except (ValueError, RecursionError):
         pass
     line = " ".join(text.split())[:LONGEST_WORDS]
     return "".join(character if character.isprintable() else "?" for character in line) or "no words"

@@ -174,7 +174,7 @@ def _parsed(raw: bytes) -> Iterator[Mapping[str, object]]:
     for line in raw.split(b"\n"):
         try:
             record = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(record, dict):
             yield record

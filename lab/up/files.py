@@ -82,7 +82,7 @@ def read_control(folder: Path) -> ControlFile:
     try:
         control = ControlFile(**json.loads(read_private(path)))
         alive = _alive(control.pid)
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise UsageError(f"{path}: no file of a `lab up`; end what wrote it, and start anew.") from error
     if not alive:
         raise UsageError(f"{path}: the `lab up` that wrote it has ended without a word. Start it again.")

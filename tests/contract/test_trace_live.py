@@ -14,7 +14,7 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from lab.contract.trace_filling import LiveIdentity
 from lab.contract.trace_grades import CaseResult, Grade
-from lab.contract.trace_line import Gateway
+from lab.contract.trace_line import Gateway, Unreachable
 from lab.contract.trace_live import LivePeer, play_live
 from lab.contract.trace_peers import reference_gateway
 from lab.contract.trace_run import for_peer, new_context
@@ -236,6 +236,11 @@ async def answers_pings_alone(websocket: ServerConnection) -> None:
             await websocket.send("pong")
 
 
+async def sends_no_utf8(websocket: ServerConnection) -> None:
+    websocket.protocol.send_text(b"\xff")
+    websocket.transport.write(b"".join(websocket.protocol.data_to_send()))
+
+
 def frame(type_name: str, payload: Members) -> str:
     members = {"schemaVersion": 2, "type": type_name, "msgId": AGENT, "seq": 0, "tenantId": TENANT, "agentId": AGENT}
     return json.dumps({**members, "workspaceId": "w", "ts": "2026-11-04T10:00:00Z", "payload": payload})
@@ -277,6 +282,7 @@ REFUSAL = frame("error", {"code": "unauthorized", "retryable": False})
         ("valid-handshake-and-job", says("{"), Grade.FAIL, "a message that is no frame of the contract", ""),
         ("valid-handshake-and-job", says(b"\x00"), Grade.FAIL, "a message that is no frame of the contract", ""),
         ("valid-handshake-and-job", says("[" * 60_000), Grade.FAIL, "a message that is no frame of the contract", ""),
+        ("valid-handshake-and-job", sends_no_utf8, Grade.FAIL, "a message that is no frame of the contract", ""),
         ("valid-handshake-and-job", says("[]"), Grade.FAIL, "a message that is no frame of the contract", ""),
         ("valid-handshake-and-job", says(frame("ready", {})), Grade.FAIL, "its ready breaks required at /", ""),
         ("valid-handshake-and-job", says("pong", "ping", REFUSAL), Grade.FAIL, "refused with unauthorized", ""),
@@ -303,7 +309,52 @@ async def test_a_gateway_that_lets_nobody_in_leaves_it_unknown() -> None:
         refused = await play_live(BY_NAME["invalid-seq-repeated"], foreign)
     gone = await play_live(BY_NAME["invalid-seq-repeated"], peer)
     assert (refused.grade, refused.seen) == (Grade.UNKNOWN, "the upgrade was refused with HTTP 401")
-    assert (gone.grade, gone.seen) == (Grade.UNKNOWN, "no connection: ConnectionRefusedError")
+    address = peer.place._url.split("/")[2]
+    assert (gone.grade, gone.seen) == (Grade.UNKNOWN, f"no connection: nobody listens at {address}")
+
+
+Accepting = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+async def talks_otherwise(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(b"220 mail.example ESMTP\r\n")
+
+
+async def hangs_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await reader.readline()
+    writer.transport.abort()
+
+
+async def keeps_silent(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter) -> None:
+    await reader.read()
+
+
+@pytest.mark.parametrize(
+    ("accepting", "scheme", "seen"),
+    [
+        (talks_otherwise, "ws", "what listens at {address} does not speak WebSocket"),
+        (hangs_up, "ws", "what listens at {address} does not speak WebSocket"),
+        (keeps_silent, "ws", "no answer within 0.1 s"),
+        (talks_otherwise, "wss", "no TLS with {address}: "),
+    ],
+)
+async def test_why_no_connection_came_about_is_told_in_words(accepting: Accepting, scheme: str, seen: str) -> None:
+    served = asyncio.Event()
+
+    async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await accepting(reader, writer)
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+        served.set()
+
+    server = await asyncio.start_server(take, "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    async with server:
+        with pytest.raises(Unreachable) as told:
+            await Gateway(f"{scheme}://{address}/", "a-token", MUTE if "within" in seen else PATIENCE).open()
+        await served.wait()
+    assert str(told.value).startswith(f"no connection: {seen.format(address=address)}")
 
 
 async def test_a_peer_cannot_be_judged_by_a_rule_it_would_have_to_break_itself() -> None:

@@ -76,6 +76,8 @@ def http(status: str, body: str) -> bytes:
         (http("401 No", "who are you"), "HTTP 401: who are you"),
         (http("200 OK", "<html>hello</html>"), "no version, but <html>hello</html>"),
         (http("200 OK", '{"version": 5}'), "no version"),
+        (http("200 OK", "[" * 60_000), "no version"),
+        (http("500 No", "[" * 60_000), "HTTP 500"),
         (http("404 No", "nothing here"), "lost what the run created: nothing here"),
         (b"SSH-2.0-OpenSSH\r\n", "no Toxiproxy server answers"),
     ],
@@ -85,7 +87,7 @@ def test_what_is_no_toxiproxy_server(answer: bytes, said: str) -> None:
         ToxiproxyServer(address).version()
 
 
-@pytest.mark.parametrize("body", ["[]", "null", '{"a": 5}', '{"a": {"name": "a"}}', "no JSON"])
+@pytest.mark.parametrize("body", ["[]", "null", '{"a": 5}', '{"a": {"name": "a"}}', "no JSON", "[" * 60_000])
 def test_a_list_of_proxies_that_is_none(body: str) -> None:
     with answering(http("200 OK", body)) as address, pytest.raises(ToxiproxyFault, match=r"not the one due|gone from"):
         ToxiproxyServer(address).enable("a")

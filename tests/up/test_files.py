@@ -80,6 +80,7 @@ def test_a_number_that_went_to_somebody_elses_program(tmp_path: Path, monkeypatc
         "",
         "[]",
         '{"url": "x"}',
+        "[" * 60_000,
         '{"url": "x", "key": "k", "pid": "one", "scenario": "s"}',
         '{"url": "x", "key": "k", "pid": 0, "scenario": "s"}',
         '{"url": "x", "key": "k", "pid": -1, "scenario": "s"}',

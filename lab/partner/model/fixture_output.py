@@ -57,7 +57,7 @@ def remove_fixture(fixture: FixtureSettings, instance_id: str) -> None:
     """FX-046: delete it on a clean stop, unless another instance has written its own meanwhile."""
     try:
         written = json.loads(fixture.path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return
     if isinstance(written, dict) and written.get("instanceId") == instance_id:
         fixture.path.unlink(missing_ok=True)

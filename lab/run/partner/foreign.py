@@ -67,7 +67,7 @@ def store_url_of(workspace: Path) -> str | None:
     try:
         url = str(json.loads(read_private(path))["mcpTransportUrl"])
         loopback_port(url)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(
             f"{path} names no store. Remove it; `lab run … --partner fixture` writes a new one."
         ) from error
@@ -80,7 +80,7 @@ def serving_of(workspace: Path) -> Serving:
     try:
         members = json.loads(read_private(path))
         return Serving(loopback_port(str(members["mcpTransportUrl"])), str(members["staticCredential"]))
-    except (EnvironmentFault, UsageError, ValueError, KeyError, TypeError) as error:
+    except (EnvironmentFault, UsageError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UsageError(
             f"{path}: the fixture that runs takes a store of which this file says nothing. End the fixture, remove "
             f"{FIXTURE_OUTPUT}, and run again."

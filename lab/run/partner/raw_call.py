@@ -131,6 +131,6 @@ def _members_of(body: str | None) -> dict[str, Any]:
     """The members of a JSON body; none of anything else."""
     try:
         value = json.loads(body or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}

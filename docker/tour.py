@@ -23,8 +23,8 @@ from lab.partner.model.settings import FIXTURE_SECONDS
 from lab.private_files import replace_private
 from lab.store.server import PATH
 from lab.store.settings import CANONICAL_DESTINATION
-from lab.up.environment import EMPLOYEE
 from lab.up.files import write_shell
+from lab.up.key_files import EMPLOYEE
 from lab.up.tour import tour_text
 
 NEXT = """
